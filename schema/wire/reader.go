@@ -1,0 +1,273 @@
+// Package wire reads and writes bytes and bits in either order. It is the one
+// cursor that every byte off the network passes through.
+//
+// A Reader keeps the first error with its place; after that, reads return zero
+// and the error stays, so that a list of fields is checked once, at its end.
+// Data is borrowed: nothing here copies or keeps it beyond the Reader.
+package wire
+
+import (
+	"encoding/binary"
+	"strconv"
+)
+
+// Order is the order of bytes, and of bits within a byte.
+type Order uint8
+
+const (
+	// Big takes the most significant byte first, and within a byte the most
+	// significant bit.
+	Big Order = iota
+	// Little takes the least significant byte first, and within a byte the
+	// least significant bit.
+	Little
+)
+
+// String returns "be" or "le", the suffix used in schema files.
+func (o Order) String() string {
+	if o == Little {
+		return "le"
+	}
+	return "be"
+}
+
+// Reader is a cursor over bytes and bits. The zero Reader is an empty one.
+// Positions are in bits from the start of the data.
+type Reader struct {
+	data  []byte
+	pos   int
+	end   int
+	short Kind
+	layer string
+	err   *Error
+}
+
+// NewReader returns a Reader over data. The layer names the protocol in errors;
+// short is the kind of error that running out of data makes.
+func NewReader(data []byte, layer string, short Kind) Reader {
+	return Reader{data: data, end: 8 * len(data), layer: layer, short: short}
+}
+
+// Pos returns the position in bits.
+func (r *Reader) Pos() int { return r.pos }
+
+// Size returns the number of bits in all.
+func (r *Reader) Size() int { return r.end }
+
+// Left returns the number of bits not yet read.
+func (r *Reader) Left() int { return r.end - r.pos }
+
+// Data returns the bytes that r reads. They are the caller's own.
+func (r *Reader) Data() []byte { return r.data }
+
+// Err returns the first error, or nil.
+func (r *Reader) Err() *Error { return r.err }
+
+// Seek moves to a position in bits. A position outside the data is an error of
+// kind Malformed.
+func (r *Reader) Seek(bit int) {
+	if r.err != nil {
+		return
+	}
+	if bit < 0 || bit > r.end {
+		r.Fail("an offset within the frame", "offset "+strconv.Itoa(bit>>3), Malformed)
+		return
+	}
+	r.pos = bit
+}
+
+// Fail records an error at the current position, unless there is one already.
+func (r *Reader) Fail(want, got string, kind Kind) {
+	if r.err != nil {
+		return
+	}
+	r.err = &Error{
+		Layer:  r.layer,
+		Offset: r.pos >> 3,
+		Bit:    r.pos & 7,
+		Size:   len(r.data),
+		Want:   want,
+		Got:    got,
+		Kind:   kind,
+	}
+}
+
+// Need reports whether n more bits are there, and fails otherwise. It also
+// guards allocations: no count from the wire is believed before it.
+func (r *Reader) Need(n int) bool {
+	if r.err != nil {
+		return false
+	}
+	if n < 0 || n > r.end-r.pos {
+		r.Fail(Bits(n), Bits(r.Left())+" left", r.short)
+		return false
+	}
+	return true
+}
+
+// Bits names a number of bits, in bytes when it is whole bytes.
+func Bits(n int) string {
+	unit := " bit"
+	if n&7 == 0 {
+		n, unit = n>>3, " byte"
+	}
+	if n == 1 {
+		return "1" + unit
+	}
+	return strconv.Itoa(n) + unit + "s"
+}
+
+// Uint reads an unsigned number of 0 to 64 bits.
+func (r *Reader) Uint(bits int, o Order) uint64 {
+	if !r.Need(bits) {
+		return 0
+	}
+	v := r.peek(bits, o)
+	r.pos += bits
+	return v
+}
+
+// Int reads a two's-complement number of 1 to 64 bits.
+func (r *Reader) Int(bits int, o Order) int64 {
+	return SignExtend(r.Uint(bits, o), bits)
+}
+
+// SignExtend reads the low bits of v as a two's-complement number.
+func SignExtend(v uint64, bits int) int64 {
+	if bits <= 0 || bits >= 64 {
+		return int64(v)
+	}
+	s := 64 - uint(bits)
+	return int64(v<<s) >> s
+}
+
+// Peek returns the next bits without reading them. Bits beyond the data are
+// zero, and no error.
+func (r *Reader) Peek(bits int, o Order) uint64 {
+	if r.err != nil || bits <= 0 {
+		return 0
+	}
+	if left := r.end - r.pos; bits > left {
+		v := r.peek(left, o)
+		if o == Big {
+			v <<= uint(bits - left)
+		}
+		return v
+	}
+	return r.peek(bits, o)
+}
+
+// peek reads bits that are known to be there.
+func (r *Reader) peek(bits int, o Order) uint64 {
+	i := r.pos >> 3
+	if r.pos&7 == 0 {
+		switch bits {
+		case 8:
+			return uint64(r.data[i])
+		case 16:
+			if o == Big {
+				return uint64(binary.BigEndian.Uint16(r.data[i:]))
+			}
+			return uint64(binary.LittleEndian.Uint16(r.data[i:]))
+		case 32:
+			if o == Big {
+				return uint64(binary.BigEndian.Uint32(r.data[i:]))
+			}
+			return uint64(binary.LittleEndian.Uint32(r.data[i:]))
+		case 64:
+			if o == Big {
+				return binary.BigEndian.Uint64(r.data[i:])
+			}
+			return binary.LittleEndian.Uint64(r.data[i:])
+		}
+	}
+	return ReadBits(r.data, r.pos, bits, o)
+}
+
+// ReadBits returns the bits of data that start at bit position pos. They must
+// lie within data.
+func ReadBits(data []byte, pos, bits int, o Order) uint64 {
+	var v uint64
+	for done := 0; done < bits; {
+		in := pos & 7
+		n := min(8-in, bits-done)
+		b := data[pos>>3]
+		if o == Big {
+			b = b << uint(in) >> uint(8-n)
+			v = v<<uint(n) | uint64(b)
+		} else {
+			b = b >> uint(in) & (1<<uint(n) - 1)
+			v |= uint64(b) << uint(done)
+		}
+		pos += n
+		done += n
+	}
+	return v
+}
+
+// Skip moves over n bits.
+func (r *Reader) Skip(n int) {
+	if r.Need(n) {
+		r.pos += n
+	}
+}
+
+// Align moves to the next byte boundary and returns the number of bits passed
+// over.
+func (r *Reader) Align() int {
+	n := -r.pos & 7
+	r.Skip(n)
+	return n
+}
+
+// Bytes returns the next n bytes. They alias the data when the position is on
+// a byte boundary and are a new slice otherwise.
+func (r *Reader) Bytes(n int) []byte {
+	if n > r.Left()>>3 || !r.Need(8*n) {
+		r.Need(8 * n)
+		return nil
+	}
+	pos := r.pos
+	r.pos += 8 * n
+	if pos&7 == 0 {
+		return r.data[pos>>3 : pos>>3+n]
+	}
+	return AppendBytes(make([]byte, 0, n), r.data, pos, n)
+}
+
+// AppendBytes appends n bytes that start at bit position pos of data, most
+// significant bit first. They must lie within data.
+func AppendBytes(dst, data []byte, pos, n int) []byte {
+	i, s := pos>>3, uint(pos&7)
+	if s == 0 {
+		return append(dst, data[i:i+n]...)
+	}
+	for range n {
+		dst = append(dst, data[i]<<s|data[i+1]>>(8-s))
+		i++
+	}
+	return dst
+}
+
+// Varint reads a base-128 varint of at most ten bytes, as Protocol Buffers
+// write them.
+func (r *Reader) Varint() uint64 {
+	var v uint64
+	start := r.pos
+	for shift := uint(0); shift < 70; shift += 7 {
+		b := r.Uint(8, Big)
+		if r.err != nil {
+			return 0
+		}
+		if shift == 63 && b > 1 {
+			break
+		}
+		v |= b & 0x7f << shift
+		if b < 0x80 {
+			return v
+		}
+	}
+	r.pos = start
+	r.Fail("a varint of at most 64 bits", "more", Malformed)
+	return 0
+}
