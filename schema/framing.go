@@ -1,0 +1,365 @@
+package schema
+
+import (
+	"slices"
+	"strconv"
+
+	"opscope/schema/wire"
+)
+
+// Envelope is the bytes around a body that every frame of one kind has. Its
+// fields have fixed places in front of the body.
+type Envelope struct {
+	Name   string
+	size   int // bytes in front of the body
+	fields []envelopeField
+	// The fields that framing needs; a width of 0 means that there is none.
+	opcode, sequence, length envelopeField
+}
+
+// envelopeField is a number in an envelope.
+type envelopeField struct {
+	name  string
+	off   int // bits from the start of the frame
+	bits  int
+	order wire.Order
+	check string
+}
+
+func (f envelopeField) read(data []byte) uint64 {
+	if f.bits == 0 || f.off+f.bits > 8*len(data) {
+		return 0
+	}
+	return wire.ReadBits(data, f.off, f.bits, f.order)
+}
+
+// Size returns the bytes in front of the body.
+func (e *Envelope) Size() int { return e.size }
+
+// read returns the value of a field by name, 0 without one.
+func (e *Envelope) read(name string, data []byte) uint64 {
+	if e == nil {
+		return 0
+	}
+	for _, f := range e.fields {
+		if f.name == name {
+			return f.read(data)
+		}
+	}
+	return 0
+}
+
+// FramingKind is one of the ways to delimit frames.
+type FramingKind uint8
+
+// The kinds of framing.
+const (
+	SizePrefixed FramingKind = iota // a length in the envelope
+	Records                         // records end to end, the envelope chosen by the opcode's mode
+	Datagram                        // one frame fills the datagram
+)
+
+var framingKinds = []string{"size_prefixed", "records", "datagram"}
+
+// String returns the word of the notation.
+func (k FramingKind) String() string { return framingKinds[k] }
+
+// Counts says what a length field counts.
+type Counts uint8
+
+// What a length may count.
+const (
+	CountsFrame Counts = iota // the whole frame
+	CountsBody                // what follows the envelope
+)
+
+// Framing says how frames are delimited.
+type Framing struct {
+	Name     string
+	Kind     FramingKind
+	Source   string
+	Envelope *Envelope
+	Min, Max int // bytes, as the length counts; of a datagram for Records and Datagram
+	Counts   Counts
+	Table    string            // for Records: the table with an opcode's mode
+	Modes    map[int]*Envelope // for Records: the envelope of each mode
+}
+
+// Frame is one message as delimited on the wire.
+type Frame struct {
+	Opcode uint64
+	Size   int // bytes of the whole frame; 0 when only the body tells
+	Head   int // bytes in front of the body
+	Seq    int // sequence, -1 when the envelope has none
+	Length int // as the envelope says, -1 when it says nothing
+}
+
+// Framing returns the framing with this name, or nil.
+func (p *Protocol) Framing(name string) *Framing {
+	i := slices.IndexFunc(p.Framings, func(f *Framing) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return p.Framings[i]
+}
+
+// Find finds one frame at the start of data. The error has the kind Incomplete
+// while data is less than a frame, and Malformed for a length that no frame has.
+// It does not look at data beyond the frame.
+func (f *Framing) Find(data []byte, layer string) (Frame, *wire.Error) {
+	e := f.Envelope
+	if f.Kind == Datagram {
+		return e.frame(data, len(data)), e.holds(data, layer, wire.Malformed)
+	}
+	if end := (e.length.off + e.length.bits + 7) / 8; len(data) < end {
+		return Frame{}, &wire.Error{Layer: layer, Path: "envelope", Size: len(data),
+			Want: wire.Bits(8 * end), Got: wire.Bits(8*len(data)) + " left", Kind: wire.Incomplete}
+	}
+	length := int(min(e.length.read(data), 1<<31))
+	if length < f.Min || f.Max > 0 && length > f.Max {
+		return Frame{}, &wire.Error{Layer: layer, Path: "envelope.length", Offset: e.length.off / 8, Bit: e.length.off % 8, Size: len(data),
+			Want: "a length from " + strconv.Itoa(f.Min) + " to " + strconv.Itoa(f.Max), Got: strconv.Itoa(length), Kind: wire.Malformed}
+	}
+	size := length
+	if f.Counts == CountsBody {
+		size += e.size
+	}
+	if size < e.size {
+		return Frame{}, &wire.Error{Layer: layer, Path: "envelope.length", Offset: e.length.off / 8, Size: len(data),
+			Want: "a length of at least " + strconv.Itoa(e.size), Got: strconv.Itoa(length), Kind: wire.Malformed}
+	}
+	if len(data) < size {
+		return Frame{Size: size}, &wire.Error{Layer: layer, Path: "envelope", Size: len(data),
+			Want: wire.Bits(8 * size), Got: wire.Bits(8*len(data)) + " left", Kind: wire.Incomplete}
+	}
+	return e.frame(data, size), nil
+}
+
+// Parse reads the envelope of a record at the start of data. An envelope with a
+// length is Malformed when that length is below its own size or beyond data.
+func (e *Envelope) Parse(data []byte, layer string) (Frame, *wire.Error) {
+	if err := e.holds(data, layer, wire.Malformed); err != nil {
+		return Frame{}, err
+	}
+	if e.length.bits == 0 {
+		return e.frame(data, 0), nil
+	}
+	f := e.frame(data, int(e.length.read(data)))
+	if f.Size < e.size || f.Size > len(data) {
+		return f, &wire.Error{Layer: layer, Path: "envelope.length", Offset: e.length.off / 8, Bit: e.length.off % 8, Size: len(data),
+			Want: "a length from " + strconv.Itoa(e.size) + " to " + strconv.Itoa(len(data)), Got: strconv.Itoa(f.Size), Kind: wire.Malformed}
+	}
+	return f, nil
+}
+
+func (e *Envelope) holds(data []byte, layer string, kind wire.Kind) *wire.Error {
+	if len(data) >= e.size {
+		return nil
+	}
+	return &wire.Error{Layer: layer, Path: "envelope", Size: len(data),
+		Want: wire.Bits(8 * e.size), Got: wire.Bits(8*len(data)) + " left", Kind: kind}
+}
+
+func (e *Envelope) frame(data []byte, size int) Frame {
+	f := Frame{Opcode: e.opcode.read(data), Size: size, Head: e.size, Seq: -1, Length: -1}
+	if e.sequence.bits > 0 {
+		f.Seq = int(e.sequence.read(data))
+	}
+	if e.length.bits > 0 {
+		f.Length = int(e.length.read(data))
+	}
+	return f
+}
+
+// Append appends a frame around a body. The sequence is left out where the
+// envelope has none; a length is that of the whole frame, or of the body.
+func (e *Envelope) Append(dst []byte, opcode uint64, seq int, body []byte, counts Counts) []byte {
+	w := wire.NewWriter(dst)
+	for _, f := range e.fields {
+		var v uint64
+		switch f.name {
+		case "opcode":
+			v = opcode
+		case "sequence":
+			v = uint64(seq)
+		case "length":
+			if v = uint64(len(body)); counts == CountsFrame {
+				v += uint64(e.size)
+			}
+		}
+		if f.check == "sum8(body)" {
+			v = uint64(Sum8(body))
+		}
+		w.Uint(v, f.bits, f.order)
+	}
+	w.Append(body)
+	return w.Bytes()
+}
+
+// Sum8 is the sum of bytes modulo 256.
+func Sum8(b []byte) (sum uint8) {
+	for _, c := range b {
+		sum += c
+	}
+	return sum
+}
+
+// envelope returns the envelope that a word names.
+func (d *draft) envelope(n *yamlNode) (*Envelope, error) {
+	var names []string
+	for _, e := range d.Envelopes {
+		if names = append(names, e.Name); e.Name == n.text {
+			return e, nil
+		}
+	}
+	return nil, errorAt(n.pos, "unknown envelope %q%s", n.text, hint(n.text, names))
+}
+
+func (d *draft) parseEnvelopes(n *yamlNode) error {
+	pairs, err := n.mapping("envelopes")
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		e, err := d.parseEnvelope(p.key, p.value)
+		if err != nil {
+			return err
+		}
+		d.Envelopes = append(d.Envelopes, e)
+	}
+	return nil
+}
+
+// parseEnvelope reads a list of numbers of fixed width and a body at its end.
+func (d *draft) parseEnvelope(key, n *yamlNode) (*Envelope, error) {
+	fields, err := parseFields(n)
+	if err != nil {
+		return nil, err
+	}
+	e := &Envelope{Name: key.text}
+	off := 0
+	for i, f := range fields {
+		switch {
+		case f.ref == nil || f.cond != nil:
+			return nil, errorAt(f.pos, "an envelope has no switch and no condition")
+		case f.ref.kind == refBody:
+			if i != len(fields)-1 {
+				return nil, errorAt(f.pos, "the body is the last of an envelope")
+			}
+			if off%8 != 0 {
+				return nil, errorAt(f.pos, "the body begins in mid-byte (bit %d)", off%8)
+			}
+			e.size = off / 8
+			return e, nil
+		case f.ref.kind != refUint && f.ref.kind != refInt || f.ref.bits == 0:
+			return nil, errorAt(f.ref.pos, "an envelope has numbers of fixed width, such as u16")
+		}
+		ef := envelopeField{name: f.Name, off: off, bits: f.ref.bits, order: d.Order, check: f.check}
+		if f.ref.fixed {
+			ef.order = f.ref.order
+		}
+		switch f.Name {
+		case "opcode":
+			e.opcode = ef
+		case "sequence":
+			e.sequence = ef
+		case "length":
+			e.length = ef
+		}
+		e.fields = append(e.fields, ef)
+		off += f.ref.bits
+	}
+	return nil, errorAt(key.pos, "envelope %q has no body", key.text)
+}
+
+func (d *draft) parseFramings(n *yamlNode) error {
+	pairs, err := n.mapping("framings")
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		f, err := d.parseFraming(p.key, p.value)
+		if err != nil {
+			return err
+		}
+		d.Framings = append(d.Framings, f)
+	}
+	return nil
+}
+
+func (d *draft) parseFraming(key, n *yamlNode) (*Framing, error) {
+	if err := n.wantKeys("a framing", "kind", "envelope", "counts", "min", "max", "source", "confidence", "table", "modes", "doc"); err != nil {
+		return nil, err
+	}
+	f := &Framing{Name: key.text}
+	kind := n.get("kind")
+	if kind == nil {
+		return nil, errorAt(key.pos, "framing %q has no kind", key.text)
+	}
+	k, err := kind.oneOf("kind", framingKinds)
+	if err != nil {
+		return nil, err
+	}
+	f.Kind = FramingKind(k)
+	for _, p := range n.pairs {
+		if err := d.framingKey(f, p.key.text, p.value); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case f.Kind == Records && (f.Table == "" || len(f.Modes) == 0):
+		return nil, errorAt(key.pos, "framing %q needs a table and modes", key.text)
+	case f.Kind != Records && f.Envelope == nil:
+		return nil, errorAt(key.pos, "framing %q needs an envelope", key.text)
+	case f.Kind == SizePrefixed && f.Envelope.length.bits == 0:
+		return nil, errorAt(n.get("envelope").pos, "envelope %q has no length, which size_prefixed needs", f.Envelope.Name)
+	}
+	return f, nil
+}
+
+func (d *draft) framingKey(f *Framing, key string, v *yamlNode) error {
+	switch key {
+	case "source":
+		f.Source = v.text
+	case "envelope":
+		e, err := d.envelope(v)
+		f.Envelope = e
+		return err
+	case "counts":
+		i, err := v.oneOf("count", []string{"frame", "body"})
+		f.Counts = Counts(i)
+		return err
+	case "min", "max":
+		i, err := v.integer(key)
+		if key == "min" {
+			f.Min = int(i)
+		} else {
+			f.Max = int(i)
+		}
+		return err
+	case "confidence":
+		_, err := v.confidence()
+		return err
+	case "table":
+		if !slices.ContainsFunc(d.State, func(t TableDecl) bool { return t.Name == v.text }) {
+			return d.unknownTable(v.text, v.pos)
+		}
+		f.Table = v.text
+	case "modes":
+		pairs, err := v.mapping("modes")
+		if err != nil {
+			return err
+		}
+		f.Modes = map[int]*Envelope{}
+		for _, p := range pairs {
+			mode, err := p.key.integer("a mode")
+			if err != nil {
+				return err
+			}
+			if f.Modes[int(mode)], err = d.envelope(p.value); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+package schema
+
+import "strconv"
+
+// Item is one line of a layout, for people.
+type Item struct {
+	Depth     int
+	Field     *Field
+	Width     string // "16 bits", "state.translation[0].a bits", "variable"
+	Condition string // when the field is there
+	Array     string // how many elements, for an array
+	Label     string // "case 1", for the fields of a switch; the Field is nil
+}
+
+// Items lists the fields of a layout in the order of the wire, members behind
+// what holds them.
+func (l *Layout) Items() []Item {
+	return appendItems(nil, l.code.ops, 0)
+}
+
+func appendItems(items []Item, ops []*op, depth int) []Item {
+	for _, o := range ops {
+		items = o.appendItem(items, depth)
+	}
+	return items
+}
+
+func (o *op) appendItem(items []Item, depth int) []Item {
+	it := Item{Depth: depth, Field: o.field, Width: o.widthText()}
+	if o.cond != nil {
+		it.Condition = o.cond.text
+	}
+	if o.each != nil {
+		it.Array = "each " + o.each.text
+	} else if o.kind == opArray {
+		it.Array = o.size.text
+	}
+	if o.kind == opSwitch {
+		it.Label = "switch " + o.on.text
+	}
+	items = append(items, it)
+	switch o.kind {
+	case opSwitch:
+		for i, c := range o.cases {
+			if i > 0 && o.cases[i-1].label == c.label {
+				continue
+			}
+			label := "case " + c.label
+			if c.other {
+				label = "else"
+			}
+			items = append(items, Item{Depth: depth + 1, Label: label})
+			items = appendItems(items, c.ops, depth+2)
+		}
+	case opStruct:
+		items = appendItems(items, o.body, depth+1)
+	case opOptional, opArray:
+		if inner := o.body[0]; inner.kind == opStruct {
+			items = appendItems(items, inner.body, depth+1)
+		} else if inner.kind == opSwitch || inner.kind == opArray {
+			items = inner.appendItem(items, depth+1)
+		}
+	}
+	return items
+}
+
+func (o *op) widthText() string {
+	switch o.kind {
+	case opUint, opInt:
+		if o.width != nil {
+			return o.width.text + " bits"
+		}
+		return plural(o.bits, "bit")
+	case opComputed, opJoin:
+		return "computed"
+	case opFill:
+		return "to the next byte"
+	case opRest:
+		return "the rest"
+	case opSwitch:
+		return ""
+	}
+	if n, ok := o.fixedSize(); ok {
+		return sizeText(n)
+	}
+	if n := o.minimum(); n > 0 {
+		return sizeText(n) + " or more"
+	}
+	return "variable"
+}
+
+func sizeText(bits int) string {
+	if bits%8 == 0 {
+		return plural(bits/8, "byte")
+	}
+	return strconv.Itoa(bits) + " bits"
+}
+
+// FieldAt finds what the schema says of a member, by names from the top:
+// "entities", "position". It returns nil where no field has this path.
+func (l *Layout) FieldAt(path ...string) *Field {
+	ops := l.code.ops
+	var found *Field
+	for _, name := range path {
+		o := findOp(ops, name)
+		if o == nil {
+			return nil
+		}
+		found, ops = o.field, o.members()
+	}
+	return found
+}
+
+// findOp finds a field by name in a list, looking into the cases of switches.
+func findOp(ops []*op, name string) *op {
+	for _, o := range ops {
+		if o.field != nil && o.field.Name == name {
+			return o
+		}
+		if o.kind == opSwitch && o.field == nil {
+			for _, c := range o.cases {
+				if f := findOp(c.ops, name); f != nil {
+					return f
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// members returns the fields below a field, through arrays and optionals.
+func (o *op) members() []*op {
+	switch o.kind {
+	case opStruct:
+		return o.body
+	case opArray, opOptional:
+		return o.body[0].members()
+	}
+	return nil
+}

@@ -1,0 +1,887 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"opscope/schema/wire"
+)
+
+// Load reads every *.yaml of a directory. A file without a `protocol:` of its
+// own belongs to the protocol of protocol.yaml beside it; a file may hold
+// several documents. All checks of the notation happen here: the error is an
+// *Error with file, line and column.
+func Load(fsys fs.FS, dir string) ([]*Protocol, error) {
+	files, err := fs.Glob(fsys, path.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("no schema files (*.yaml) in %s", dir)
+	}
+	l := &loader{}
+	// protocol.yaml comes first: it names the protocol of the others.
+	slices.SortFunc(files, func(a, b string) int {
+		first := func(f string) int {
+			if path.Base(f) == "protocol.yaml" {
+				return 0
+			}
+			return 1
+		}
+		return (first(a)-first(b))*2 + strings.Compare(a, b)
+	})
+	for _, f := range files {
+		if err := l.file(fsys, f); err != nil {
+			return nil, err
+		}
+	}
+	return l.finish()
+}
+
+// LoadFile reads the documents of one file.
+func LoadFile(fsys fs.FS, name string) ([]*Protocol, error) {
+	l := &loader{}
+	if err := l.file(fsys, name); err != nil {
+		return nil, err
+	}
+	return l.finish()
+}
+
+// Overlay returns p with the packets of a user's directory in the place of those
+// with the same opcode, direction and build, and its other packets, types,
+// enums and flags beside p's own.
+func (p *Protocol) Overlay(fsys fs.FS, dir string) (*Protocol, error) {
+	l := &loader{base: p}
+	files, err := fs.Glob(fsys, path.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range files {
+		if err := l.file(fsys, f); err != nil {
+			return nil, err
+		}
+	}
+	all, err := l.finish()
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range all {
+		if q.Name == p.Name {
+			return q, nil
+		}
+	}
+	return p, nil
+}
+
+// loader collects the declarations of all files before anything is compiled.
+type loader struct {
+	protocols []*draft
+	base      *Protocol // for an overlay
+}
+
+// draft is a protocol whose files are still being read.
+type draft struct {
+	*Protocol
+	pos     Pos
+	packets []*packetDecl
+	enumPos map[string]Pos
+	late    []func(*draft) error // what needs all declarations
+
+	inherited []*typeDecl // of the protocol below an overlay
+}
+
+// packetDecl is an entry under `packets:` before it is compiled.
+type packetDecl struct {
+	*Packet
+	bodies   [3][]*bodyDecl // by sender
+	size     *expr
+	redact   []yamlPair
+	from     Pos
+	opcodeAt Pos
+	user     bool // from an overlay
+}
+
+// bodyDecl is one layout of a packet.
+type bodyDecl struct {
+	source     string
+	confidence Confidence
+	fields     []*fieldDecl
+}
+
+var documentKeys = []string{
+	"protocol", "doc", "order", "align", "ports", "opcode", "state", "defaults", "types", "packets", "enums", "flags",
+	"envelopes", "framings", "groups", "limits", "builds", "open", "source", "confidence",
+}
+
+func (l *loader) file(fsys fs.FS, name string) error {
+	data, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return err
+	}
+	base := path.Base(name)
+	docs, err := parseYAML(base, data)
+	if err != nil {
+		return err
+	}
+	if len(docs) == 0 {
+		return errorAt(Pos{base, 1, 1}, "an empty file; a schema starts with `protocol: NAME`")
+	}
+	for _, d := range docs {
+		if err := d.wantKeys("a schema document", documentKeys...); err != nil {
+			return err
+		}
+		if err := l.document(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// document reads one document into the protocol that it belongs to.
+func (l *loader) document(n *yamlNode) error {
+	var p *draft
+	name := n.get("protocol")
+	switch {
+	case name != nil:
+		if _, err := name.word("protocol"); err != nil {
+			return err
+		}
+		p = l.draft(name.text, name.pos)
+	case len(l.protocols) == 1:
+		p = l.protocols[0]
+	case l.base != nil:
+		p = l.draft(l.base.Name, n.pos)
+	default:
+		return errorAt(n.pos, "no `protocol: NAME` here, and no protocol.yaml beside it")
+	}
+	for _, pair := range n.pairs {
+		if pair.value.kind == yamlNull {
+			return errorAt(pair.key.pos, "%q has no value", pair.key.text)
+		}
+		if err := p.section(pair.key.text, pair.value, l.base != nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loader) draft(name string, pos Pos) *draft {
+	for _, d := range l.protocols {
+		if d.Name == name {
+			return d
+		}
+	}
+	d := &draft{Protocol: &Protocol{Name: name, OpcodeBits: 8}, pos: pos, enumPos: map[string]Pos{}}
+	if b := l.base; b != nil && b.Name == name {
+		c := *b
+		d.Protocol = &c
+		d.Types, d.inherited = slices.Clone(b.Types), b.Types
+		d.Enums = slices.Clone(b.Enums)
+		d.Flags = slices.Clone(b.Flags)
+		d.packets = slices.Clone(b.drafts)
+		for i, e := range d.packets {
+			q := *e.Packet
+			q.Layouts = [3][]*Layout{}
+			c := *e
+			c.Packet = &q
+			d.packets[i] = &c
+		}
+	}
+	l.protocols = append(l.protocols, d)
+	return d
+}
+
+func (d *draft) section(key string, v *yamlNode, user bool) error {
+	switch key {
+	case "protocol":
+		return nil
+	case "doc":
+		d.Doc = v.text
+	case "source":
+		d.Source = v.text
+	case "confidence":
+		c, err := v.confidence()
+		d.Confidence = c
+		return err
+	case "order":
+		i, err := v.oneOf("order", []string{"be", "le"})
+		d.Order = wire.Order(i)
+		return err
+	case "align":
+		i, err := v.oneOf("align", []string{"byte", "bit"})
+		d.BitAlign = i == 1
+		return err
+	case "opcode":
+		t, err := parseType(v.text, v.pos)
+		if err != nil {
+			return err
+		}
+		if t.kind != refUint || t.bits == 0 {
+			return errorAt(v.pos, "an opcode is an unsigned number, such as u8")
+		}
+		d.OpcodeBits = t.bits
+	case "open":
+		q, err := parseQuestions(v)
+		d.Open = append(d.Open, q...)
+		return err
+	case "builds":
+		words, err := v.words("builds")
+		for _, w := range words {
+			d.Builds = append(d.Builds, w.text)
+		}
+		return err
+	case "ports":
+		return d.parsePorts(v)
+	case "groups":
+		return d.parseGroups(v)
+	case "limits":
+		return d.parseLimits(v)
+	case "state":
+		return d.parseState(v)
+	case "defaults":
+		d.late = append(d.late, func(d *draft) error { return d.parseDefaults(v) })
+	case "enums":
+		return d.parseEnums(v)
+	case "flags":
+		return d.parseFlagSets(v)
+	case "types":
+		return d.parseTypes(v)
+	case "envelopes":
+		return d.parseEnvelopes(v)
+	case "framings":
+		d.late = append(d.late, func(d *draft) error { return d.parseFramings(v) })
+	case "packets":
+		return d.parsePackets(v, user)
+	}
+	return nil
+}
+
+func (n *yamlNode) mapping(what string) ([]yamlPair, error) {
+	if n.kind != yamlMap {
+		return nil, errorAt(n.pos, "%s must be a mapping", what)
+	}
+	return n.pairs, nil
+}
+
+func parseQuestions(n *yamlNode) ([]Question, error) {
+	if n.kind != yamlList {
+		return nil, errorAt(n.pos, "open must be a list of questions")
+	}
+	var out []Question
+	for _, item := range n.items {
+		if err := item.wantKeys("a question", "question", "answer", "evidence"); err != nil {
+			return nil, err
+		}
+		var q Question
+		for _, p := range item.pairs {
+			switch p.key.text {
+			case "question":
+				q.Question = p.value.text
+			case "answer":
+				q.Answer = p.value.text
+			case "evidence":
+				q.Evidence = p.value.text
+			}
+		}
+		if q.Question == "" {
+			return nil, errorAt(item.pos, "an open point needs a question")
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}
+
+var transports = []string{"tcp", "udp"}
+
+func (d *draft) parsePorts(n *yamlNode) error {
+	if n.kind != yamlList {
+		return errorAt(n.pos, "ports must be a list such as [{tcp: 2627}]")
+	}
+	for _, item := range n.items {
+		if err := item.wantKeys("a port", transports...); err != nil {
+			return err
+		}
+		for _, p := range item.pairs {
+			v, err := p.value.integer("a port")
+			if err != nil {
+				return err
+			}
+			if v < 1 || v > 65535 {
+				return errorAt(p.value.pos, "port %d is not from 1 to 65535", v)
+			}
+			d.Ports = append(d.Ports, Port{int(v), Transport(1 << slices.Index(transports, p.key.text))})
+		}
+	}
+	return nil
+}
+
+func (d *draft) parseGroups(n *yamlNode) error {
+	pairs, err := n.mapping("groups")
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		g := Group{Name: p.key.text}
+		if p.value.kind != yamlList {
+			return errorAt(p.value.pos, "a group is a list of opcodes")
+		}
+		for _, item := range p.value.items {
+			v, err := item.integer("an opcode")
+			if err != nil {
+				return err
+			}
+			g.Opcodes = append(g.Opcodes, uint64(v))
+		}
+		d.Groups = append(d.Groups, g)
+	}
+	return nil
+}
+
+func (d *draft) parseLimits(n *yamlNode) error {
+	pairs, err := n.mapping("limits")
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		limit := Limit{Name: p.key.text}
+		v := p.value
+		if v.kind == yamlMap {
+			if err := v.wantKeys("a limit", "value", "doc", "source", "confidence"); err != nil {
+				return err
+			}
+			if doc := v.get("doc"); doc != nil {
+				limit.Doc = doc.text
+			}
+			if v = v.get("value"); v == nil {
+				return errorAt(p.key.pos, "limit %q needs a value", p.key.text)
+			}
+		}
+		if limit.Value, err = v.integer("a limit"); err != nil {
+			return err
+		}
+		d.Limits = append(d.Limits, limit)
+	}
+	return nil
+}
+
+func (d *draft) parseState(n *yamlNode) error {
+	pairs, err := n.mapping("state")
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		t := TableDecl{Name: p.key.text}
+		columns := p.value
+		if p.value.kind == yamlMap {
+			if len(p.value.pairs) != 1 {
+				return errorAt(p.value.pos, "a table is {KEY: [MEMBERS]}")
+			}
+			t.Key, columns = p.value.pairs[0].key.text, p.value.pairs[0].value
+		}
+		words, err := columns.words("the members of a table")
+		if err != nil {
+			return err
+		}
+		for _, w := range words {
+			t.Columns = append(t.Columns, w.text)
+		}
+		d.State = append(d.State, t)
+	}
+	return nil
+}
+
+func (d *draft) parseEnums(n *yamlNode) error {
+	pairs, err := n.mapping("enums")
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		if err := d.claim(p.key); err != nil {
+			return err
+		}
+		e, err := parseEnum(p.key.text, p.value)
+		if err != nil {
+			return err
+		}
+		d.Enums = append(slices.DeleteFunc(d.Enums, func(x *Enum) bool { return x.Name == e.Name }), e)
+	}
+	return nil
+}
+
+func (d *draft) parseFlagSets(n *yamlNode) error {
+	pairs, err := n.mapping("flags")
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		if err := d.claim(p.key); err != nil {
+			return err
+		}
+		f, err := parseFlags(p.key.text, p.value)
+		if err != nil {
+			return err
+		}
+		d.Flags = append(slices.DeleteFunc(d.Flags, func(x *Flags) bool { return x.Name == f.Name }), f)
+	}
+	return nil
+}
+
+// claim notes the name of an enum or of flags, which share one space.
+func (d *draft) claim(key *yamlNode) error {
+	if p, ok := d.enumPos[key.text]; ok {
+		return errorAt(key.pos, "%q twice (first at line %d of %s)", key.text, p.Line, p.File)
+	}
+	if key.text == "opcode" || key.text == "hex" {
+		return errorAt(key.pos, "%q is a name of the notation", key.text)
+	}
+	d.enumPos[key.text] = key.pos
+	return nil
+}
+
+func (d *draft) parseTypes(n *yamlNode) error {
+	pairs, err := n.mapping("types")
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		t, err := parseTypeDecl(p.key, p.value)
+		if err != nil {
+			return err
+		}
+		if old := d.typeNamed(t.name); old != nil && !slices.Contains(d.inherited, old) {
+			return errorAt(p.key.pos, "%q twice (first at line %d of %s)", t.name, old.pos.Line, old.pos.File)
+		}
+		d.Types = append(slices.DeleteFunc(d.Types, func(x *typeDecl) bool { return x.name == t.name }), t)
+	}
+	return nil
+}
+
+// parseTypeDecl reads `NAME: TYPE`, `NAME(PARAMS): [fields]` or a switch.
+func parseTypeDecl(key, value *yamlNode) (*typeDecl, error) {
+	l := newLexer(key.text, key.pos)
+	t := &typeDecl{name: l.word, pos: key.pos}
+	if !isName(l.word) {
+		return nil, l.unexpected("the name of a type")
+	}
+	l.next()
+	if l.take("(") {
+		for !l.take(")") {
+			if len(t.params) > 0 {
+				if err := l.expect(","); err != nil {
+					return nil, err
+				}
+			}
+			if !isName(l.word) {
+				return nil, l.unexpected("the name of a parameter")
+			}
+			t.params = append(t.params, l.word)
+			l.next()
+		}
+	}
+	if l.word != "" {
+		return nil, l.unexpected("the end of the name")
+	}
+	if isBuiltin(t.name) {
+		return nil, errorAt(key.pos, "%q is a type of the notation", t.name)
+	}
+	if len(t.params) > maxParams {
+		return nil, errorAt(key.pos, "%d parameters; a type takes at most %d", len(t.params), maxParams)
+	}
+	var err error
+	if value.kind == yamlMap {
+		t.choice, err = parseChoice(value, false)
+	} else {
+		t.ref, err = parseTypeNode(value)
+	}
+	return t, err
+}
+
+func isBuiltin(name string) bool {
+	return isNumberType(name) || slices.Contains(builtinTypes, name) || primitives[name] != nil
+}
+
+var builtinTypes = []string{"f32", "f64", "fx", "text", "bytes", "rest", "fill", "guid", "ipv4", "body", "join"}
+
+var packetKeys = []string{
+	"opcode", "from", "via", "build", "size", "source", "confidence", "doc", "teaches", "open", "redact",
+	"fields", "client", "server", "alternatives", "proto",
+}
+
+func (d *draft) parsePackets(n *yamlNode, user bool) error {
+	pairs, err := n.mapping("packets")
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		e, err := d.parsePacket(p.key, p.value)
+		if err != nil {
+			return err
+		}
+		e.user = user
+		d.packets = append(d.packets, e)
+	}
+	return nil
+}
+
+func (d *draft) parsePacket(key, n *yamlNode) (*packetDecl, error) {
+	if err := n.wantKeys("a packet", packetKeys...); err != nil {
+		return nil, err
+	}
+	e := &packetDecl{Packet: &Packet{Name: key.text, Via: TCP | UDP, Pos: key.pos}, from: key.pos, opcodeAt: key.pos}
+	op := n.get("opcode")
+	if op == nil {
+		return nil, errorAt(key.pos, "%s has no opcode", key.text)
+	}
+	v, err := op.integer("an opcode")
+	if err != nil {
+		return nil, err
+	}
+	e.Opcode, e.opcodeAt = uint64(v), op.pos
+	bodies := 0
+	for _, p := range n.pairs {
+		if slices.Contains([]string{"fields", "client", "alternatives", "proto"}, p.key.text) ||
+			p.key.text == "server" && n.get("client") == nil {
+			if bodies++; bodies > 1 {
+				return nil, errorAt(p.key.pos, "%s has more than one body; fields, client and server, alternatives and proto exclude each other", key.text)
+			}
+		}
+		if err := e.qualify(p.key.text, p.value); err != nil {
+			return nil, err
+		}
+	}
+	for _, list := range e.bodies {
+		for _, b := range list {
+			if b.source == "" {
+				b.source = e.Source
+			}
+		}
+	}
+	return e, nil
+}
+
+func (e *packetDecl) qualify(key string, v *yamlNode) error {
+	var err error
+	switch key {
+	case "from":
+		i, err := v.oneOf("sender", []string{"any", "client", "server"})
+		e.From, e.from = Sender(i), v.pos
+		return err
+	case "via":
+		words, err := v.words("via")
+		if err != nil {
+			return err
+		}
+		e.Via = 0
+		for _, w := range words {
+			i, err := w.oneOf("transport", transports)
+			if err != nil {
+				return err
+			}
+			e.Via |= 1 << i
+		}
+	case "build":
+		e.Build = v.text
+	case "doc":
+		e.Doc = v.text
+	case "source":
+		e.Source = v.text
+	case "confidence":
+		e.Confidence, err = v.confidence()
+	case "size":
+		e.size, err = parseExpr(v.text, v.pos)
+	case "teaches":
+		words, err := v.words("teaches")
+		for _, w := range words {
+			e.Teaches = append(e.Teaches, w.text)
+		}
+		e.teachesAt = v.pos
+		return err
+	case "open":
+		e.Open, err = parseQuestions(v)
+	case "redact":
+		e.redact, err = v.mapping("redact")
+		for _, p := range e.redact {
+			if _, err := p.value.redaction(); err != nil {
+				return err
+			}
+		}
+	case "proto":
+		e.Proto, err = v.word("proto")
+	case "fields", "client", "server":
+		fields, err := parseFields(v)
+		if err != nil {
+			return err
+		}
+		body := []*bodyDecl{{fields: fields}}
+		switch key {
+		case "fields":
+			e.bodies = [3][]*bodyDecl{body, body, body}
+		case "client":
+			e.bodies[Client] = body
+		case "server":
+			e.bodies[Server] = body
+		}
+	case "alternatives":
+		return e.alternatives(v)
+	}
+	return err
+}
+
+func (e *packetDecl) alternatives(n *yamlNode) error {
+	if n.kind != yamlList || len(n.items) < 2 {
+		return errorAt(n.pos, "alternatives must be a list of two layouts or more")
+	}
+	for _, item := range n.items {
+		if err := item.wantKeys("an alternative", "source", "confidence", "fields", "doc"); err != nil {
+			return err
+		}
+		b := &bodyDecl{}
+		fields := item.get("fields")
+		if fields == nil {
+			return errorAt(item.pos, "an alternative needs fields")
+		}
+		var err error
+		if b.fields, err = parseFields(fields); err != nil {
+			return err
+		}
+		s := item.get("source")
+		if s == nil {
+			return errorAt(item.pos, "an alternative needs a source")
+		}
+		b.source = s.text
+		if c := item.get("confidence"); c != nil {
+			if b.confidence, err = c.confidence(); err != nil {
+				return err
+			}
+		}
+		for s := range e.bodies {
+			e.bodies[s] = append(e.bodies[s], b)
+		}
+	}
+	return nil
+}
+
+// finish compiles what was read.
+func (l *loader) finish() ([]*Protocol, error) {
+	var out []*Protocol
+	for _, d := range l.protocols {
+		if err := d.finish(); err != nil {
+			return nil, err
+		}
+		out = append(out, d.Protocol)
+	}
+	return out, nil
+}
+
+func (d *draft) finish() error {
+	if err := d.replace(); err != nil {
+		return err
+	}
+	d.names = d.opcodeNames()
+	for i := range d.State {
+		d.State[i].KeyEnum = d.enum(d.State[i].Key)
+		if len(d.State[i].Columns) == 1 {
+			d.State[i].Enum = d.enum(d.State[i].Columns[0])
+		}
+	}
+	for _, late := range d.late {
+		if err := late(d); err != nil {
+			return err
+		}
+	}
+	for _, t := range d.Types {
+		if err := d.checkType(t); err != nil {
+			return err
+		}
+	}
+	for _, e := range d.packets {
+		if err := d.compilePacket(e); err != nil {
+			return err
+		}
+		d.Packets = append(d.Packets, e.Packet)
+	}
+	d.drafts = d.packets
+	d.indexPackets()
+	return nil
+}
+
+// enum returns the enum of a table's key or column: the one of the same name,
+// or of the name with the table's habit of leaving a word out.
+func (d *draft) enum(name string) *Enum {
+	if name == "opcode" {
+		return d.names
+	}
+	for _, e := range d.Enums {
+		if e.Name == name || strings.HasSuffix(e.Name, "_"+name) {
+			return e
+		}
+	}
+	return nil
+}
+
+// replace lets a user's packets take the place of the built-in ones, and
+// refuses two packets with one opcode.
+func (d *draft) replace() error {
+	d.Packets = nil
+	var kept []*packetDecl
+	for _, e := range d.packets {
+		if !e.user && slices.ContainsFunc(d.packets, func(u *packetDecl) bool { return u.user && u.overlaps(e) }) {
+			continue
+		}
+		for _, k := range kept {
+			if k.overlaps(e) {
+				return errorAt(e.opcodeAt, "opcode 0x%02X twice: %s and %s (first at line %d of %s)",
+					e.Opcode, k.Name, e.Name, k.opcodeAt.Line, k.opcodeAt.File)
+			}
+			if k.Name == e.Name && k.Build == e.Build && k.From == e.From {
+				return errorAt(e.Pos, "packet %q twice (first at line %d of %s)", e.Name, k.Pos.Line, k.Pos.File)
+			}
+		}
+		kept = append(kept, e)
+	}
+	d.packets = kept
+	return nil
+}
+
+func (e *packetDecl) overlaps(o *packetDecl) bool {
+	senders := e.From == o.From || e.From == AnySender || o.From == AnySender
+	return e != o && e.Opcode == o.Opcode && senders && e.Via&o.Via != 0 && e.Build == o.Build
+}
+
+func (d *draft) opcodeNames() *Enum {
+	var values []Name
+	for _, e := range d.packets {
+		values = append(values, Name{e.Opcode, e.Name})
+	}
+	return NewEnum("opcode", values)
+}
+
+func (d *draft) indexPackets() {
+	d.index = make(map[opcodeKey]*Packet, 6*len(d.Packets))
+	for _, p := range d.Packets {
+		if p.Build != "" && len(d.Builds) > 0 && p.Build != d.Builds[0] {
+			continue
+		}
+		for _, t := range []Transport{TCP, UDP} {
+			if p.Via&t == 0 {
+				continue
+			}
+			for _, s := range []Sender{AnySender, Client, Server} {
+				k := opcodeKey{p.Opcode, s, t}
+				if p.From != AnySender && s != p.From && s != AnySender || d.index[k] != nil {
+					continue
+				}
+				d.index[k] = p
+			}
+		}
+	}
+}
+
+// parseDefaults reads the stated defaults of learned tables.
+func (d *draft) parseDefaults(n *yamlNode) error {
+	pairs, err := n.mapping("defaults")
+	if err != nil {
+		return err
+	}
+	for _, p := range pairs {
+		i := slices.IndexFunc(d.State, func(t TableDecl) bool { return t.Name == p.key.text })
+		if i < 0 {
+			return d.unknownTable(p.key.text, p.key.pos)
+		}
+		if p.value.kind != yamlList {
+			return errorAt(p.value.pos, "the defaults of a table are a list")
+		}
+		for _, item := range p.value.items {
+			s, err := d.parseDefault(&d.State[i], item)
+			if err != nil {
+				return err
+			}
+			d.Defaults = append(d.Defaults, s)
+		}
+	}
+	return nil
+}
+
+func (d *draft) parseDefault(t *TableDecl, n *yamlNode) (*StatedDefault, error) {
+	if err := n.wantKeys("a default", "sender", "source", "confidence", "entries"); err != nil {
+		return nil, err
+	}
+	s := &StatedDefault{table: NewTable(t)}
+	if v := n.get("sender"); v != nil {
+		i, err := v.oneOf("sender", []string{"any", "client", "server"})
+		if err != nil {
+			return nil, err
+		}
+		s.Sender = Sender(i)
+	}
+	if v := n.get("source"); v != nil {
+		s.Source = v.text
+	}
+	entries := n.get("entries")
+	if entries == nil || entries.kind != yamlMap {
+		return nil, errorAt(n.pos, "a default needs entries")
+	}
+	for _, p := range entries.pairs {
+		low, high, ok := parseRange(p.key.text)
+		if !ok || high-low > 1<<16 {
+			return nil, errorAt(p.key.pos, "%q is not a key of the table", p.key.text)
+		}
+		words, err := p.value.words("an entry")
+		if err != nil {
+			return nil, err
+		}
+		if len(words) != len(t.Columns) {
+			return nil, errorAt(p.value.pos, "%s has %s, got %d", t.Name, plural(len(t.Columns), "member"), len(words))
+		}
+		e := Entry{Origin: Default}
+		for _, w := range words {
+			f, err := strconv.ParseFloat(w.text, 64)
+			if err != nil {
+				return nil, errorAt(w.pos, "%q is not a number", w.text)
+			}
+			e.Values = append(e.Values, f)
+			e.Texts = append(e.Texts, w.text)
+		}
+		for k := low; k <= high; k++ {
+			s.table.Set(int64(k), e)
+		}
+	}
+	return s, nil
+}
+
+// StatedDefault is what a protocol assumes of a table that no packet taught.
+type StatedDefault struct {
+	Sender Sender
+	Source string
+	table  *Table
+}
+
+// DefaultTable returns the stated default of a table for one sender, or nil.
+// Its entries have the origin Default.
+func (p *Protocol) DefaultTable(name string, s Sender) *Table {
+	for _, d := range p.Defaults {
+		if d.table.Decl.Name == name && (d.Sender == s || d.Sender == AnySender) {
+			return d.table
+		}
+	}
+	return nil
+}
+
+func (d *draft) unknownTable(name string, pos Pos) error {
+	var names []string
+	for _, t := range d.State {
+		names = append(names, t.Name)
+	}
+	return errorAt(pos, "unknown table %q%s", name, hint(name, names))
+}
+
+// IsSchemaError reports whether err is a fault in a schema file.
+func IsSchemaError(err error) bool {
+	var e *Error
+	return errors.As(err, &e)
+}

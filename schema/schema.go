@@ -1,0 +1,315 @@
+// Package schema says what the bytes of a protocol mean, as data. It loads the
+// notation in protocols/NAME/*.yaml, compiles each layout into a codec that
+// decodes and encodes, finds and appends frames, and keeps the tables that
+// earlier packets teach.
+//
+// It knows no packets and no sockets. Decoding borrows the bytes given to it and
+// fills a Tree that the caller owns and reuses; encoding appends.
+package schema
+
+import (
+	"slices"
+	"strconv"
+
+	"opscope/schema/wire"
+)
+
+// Sender is the side that sends a packet.
+type Sender uint8
+
+// The senders. AnySender stands for both, or for one not known.
+const (
+	AnySender Sender = iota
+	Client
+	Server
+)
+
+// String returns "client", "server" or "any".
+func (s Sender) String() string { return [...]string{"any", "client", "server"}[s] }
+
+// Transport is a set of transports.
+type Transport uint8
+
+// The transports.
+const (
+	TCP Transport = 1 << iota
+	UDP
+)
+
+// String returns "tcp", "udp" or "tcp, udp".
+func (t Transport) String() string { return [...]string{"", "tcp", "udp", "tcp, udp"}[t&3] }
+
+// Confidence says how sure a layout is.
+type Confidence uint8
+
+// The levels of confidence, from the surest down.
+const (
+	NoConfidence Confidence = iota // inherited from above
+	Recovered                      // read out of a client
+	Reported                       // recovered by third parties, or given by a published page
+	Observed                       // seen on the wire
+	Implemented                    // written or read by a third-party server
+	Policy                         // a choice of this project's server
+	Inferred
+	Guess
+	Unknown
+)
+
+var confidenceNames = []string{"", "recovered", "reported", "observed", "implemented", "policy", "inferred", "guess", "unknown"}
+
+// String returns the word of the notation.
+func (c Confidence) String() string { return confidenceNames[c] }
+
+// Certain reports whether the layout needs no warning beside it.
+func (c Confidence) Certain() bool { return c <= Observed }
+
+// Redaction says what a value may give away.
+type Redaction uint8
+
+// The kinds of redaction.
+const (
+	Open     Redaction = iota
+	Secret             // a password or a token
+	Personal           // text that a person wrote
+)
+
+// Encoding is how a text's bytes are to be read.
+type Encoding uint8
+
+// The encodings.
+const (
+	Latin1   Encoding = iota // ASCII, bytes above 127 as Latin-1
+	UTF8                     //
+	UTF16                    // 16-bit units in the protocol's order
+	UTF16Lax                 // 8-bit text in a UTF-16 field, unless every second byte is zero
+)
+
+// Field is what the schema says of one field. It does not change once loaded.
+type Field struct {
+	Name       string
+	Type       string // as written in the schema
+	Enum       *Enum
+	Flags      *Flags
+	Unit       string
+	Scale      float64 // 0 for none; changes text only
+	Doc        string
+	Source     string
+	Confidence Confidence
+	Redact     Redaction
+	Encoding   Encoding
+	Order      wire.Order
+	Hex        bool // shown in hexadecimal
+	Hidden     bool // named "_": without meaning, kept, shown only in full
+	Part       bool // joined into another field, and not shown
+	Single     bool // a float of 32 bits: shown with its own digits
+	Wide       bool // an integer of more than 53 bits: a string in JSON
+
+	offset bool // filled in by the encoder, for a field with `at`
+}
+
+// Name is a value's name in an enum or flags.
+type Name struct {
+	Value uint64
+	Name  string
+}
+
+// Enum names values.
+type Enum struct {
+	Name   string
+	Values []Name // in the order of the file
+	byNum  map[uint64]string
+}
+
+// NewEnum returns an enum with these values.
+func NewEnum(name string, values []Name) *Enum {
+	e := &Enum{Name: name, Values: values, byNum: make(map[uint64]string, len(values))}
+	for _, v := range values {
+		if _, ok := e.byNum[v.Value]; !ok {
+			e.byNum[v.Value] = v.Name
+		}
+	}
+	return e
+}
+
+// NameOf returns the name of a value, or "".
+func (e *Enum) NameOf(v uint64) string {
+	if e == nil {
+		return ""
+	}
+	return e.byNum[v]
+}
+
+// ValueOf returns the value with this name.
+func (e *Enum) ValueOf(name string) (uint64, bool) {
+	for _, v := range e.Values {
+		if v.Name == name {
+			return v.Value, true
+		}
+	}
+	return 0, false
+}
+
+// Flag is one bit, or a number of several bits, of a flags value.
+type Flag struct {
+	Low, High int // bits, from the least significant
+	Name      string
+}
+
+// Of returns the value of the flag in v.
+func (f Flag) Of(v uint64) uint64 {
+	return v >> uint(f.Low) & (1<<uint(f.High-f.Low+1) - 1)
+}
+
+// Flags names the bits of a number.
+type Flags struct {
+	Name string
+	Bits []Flag // from the least significant
+}
+
+// Rest returns the set bits of v that have no name.
+func (f *Flags) Rest(v uint64) uint64 {
+	for _, b := range f.Bits {
+		v &^= (1<<uint(b.High-b.Low+1) - 1) << uint(b.Low)
+	}
+	return v
+}
+
+// Question is something that the facts leave open.
+type Question struct {
+	Question, Answer, Evidence string
+}
+
+// Layout is one way to read a packet's body.
+type Layout struct {
+	Source     string
+	Confidence Confidence
+	code       *code
+}
+
+// Packet is one entry under `packets:`.
+type Packet struct {
+	Name       string
+	Opcode     uint64
+	From       Sender
+	Via        Transport
+	Build      string
+	Doc        string
+	Source     string
+	Confidence Confidence
+	Teaches    []string
+	Open       []Question
+	Proto      string // the Protocol Buffers message, for `proto:`
+	// Layouts for each sender; they are the same one unless the layout depends on
+	// the sender. The first is the default, the others are disputed. An empty
+	// list is an unknown body.
+	Layouts [3][]*Layout
+	Pos     Pos
+
+	teachesAt Pos
+}
+
+// Of returns the layouts of the packet when s sends it; none for an unknown
+// body.
+func (p *Packet) Of(s Sender) []*Layout {
+	if p == nil {
+		return nil
+	}
+	return p.Layouts[s]
+}
+
+// Port is a port on which a protocol is usually found.
+type Port struct {
+	Number    int
+	Transport Transport
+}
+
+// Protocol is a loaded schema.
+type Protocol struct {
+	Name       string
+	Order      wire.Order
+	BitAlign   bool // any field may begin in mid-byte
+	Doc        string
+	Ports      []Port
+	State      []TableDecl
+	Defaults   []*StatedDefault
+	Packets    []*Packet // in the order of the files
+	Enums      []*Enum
+	Flags      []*Flags
+	Envelopes  []*Envelope
+	Framings   []*Framing
+	Groups     []Group
+	Limits     []Limit
+	Open       []Question
+	Types      []*typeDecl
+	OpcodeBits int
+	Builds     []string
+	Source     string     // of every layout that names none of its own
+	Confidence Confidence // likewise
+
+	drafts []*packetDecl
+	index  map[opcodeKey]*Packet
+	names  *Enum
+}
+
+type opcodeKey struct {
+	opcode uint64
+	from   Sender
+	via    Transport
+}
+
+// Group is a named set of opcodes.
+type Group struct {
+	Name    string
+	Opcodes []uint64
+}
+
+// Limit is a named number of the protocol.
+type Limit struct {
+	Name  string
+	Value int64
+	Doc   string
+}
+
+// Limit returns the limit with this name, or 0.
+func (p *Protocol) Limit(name string) int64 {
+	for _, l := range p.Limits {
+		if l.Name == name {
+			return l.Value
+		}
+	}
+	return 0
+}
+
+// Packet returns the packet with this opcode, sent by s over t, or nil. For an
+// unknown sender any packet with the opcode serves that both can send, or that
+// only one can.
+func (p *Protocol) Packet(opcode uint64, s Sender, t Transport) *Packet {
+	return p.index[opcodeKey{opcode, s, t}]
+}
+
+// PacketNamed returns the packet with this name, or nil.
+func (p *Protocol) PacketNamed(name string) *Packet {
+	i := slices.IndexFunc(p.Packets, func(k *Packet) bool { return k.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return p.Packets[i]
+}
+
+// OpcodeName returns the name of an opcode, and "unknown(0x05)" where it has
+// none.
+func (p *Protocol) OpcodeName(opcode uint64) string {
+	if n := p.names.NameOf(opcode); n != "" {
+		return n
+	}
+	return UnknownName(opcode)
+}
+
+// UnknownName returns the name of a message without one: "unknown(0x05)".
+func UnknownName(opcode uint64) string {
+	const digits = "0123456789ABCDEF"
+	if opcode < 0x100 {
+		return "unknown(0x" + string([]byte{digits[opcode>>4], digits[opcode&15]}) + ")"
+	}
+	return "unknown(0x" + strconv.FormatUint(opcode, 16) + ")"
+}

@@ -1,0 +1,130 @@
+package schema
+
+import "slices"
+
+// Origin says where an entry of a learned table came from. The strongest
+// uncertainty wins when several entries decode one record.
+type Origin uint8
+
+// The origins, from the surest to the least sure.
+const (
+	NoOrigin Origin = iota // no table was needed
+	Learned                // taught by a packet of this capture
+	User                   // given by the user
+	Default                // the protocol's stated default
+	Guessed                // read off the bytes
+)
+
+var originNames = [...]string{NoOrigin: "", Learned: "learned", User: "user", Default: "default", Guessed: "guessed"}
+
+// String returns the word used in NDJSON, empty for NoOrigin.
+func (o Origin) String() string {
+	if int(o) < len(originNames) {
+		return originNames[o]
+	}
+	return "origin"
+}
+
+// OriginOf returns the origin named by the word, as String gives it.
+func OriginOf(word string) Origin {
+	return Origin(max(0, slices.Index(originNames[:], word)))
+}
+
+// TableDecl declares a learned table: `translation: {slot: [a, b, max, range]}`.
+type TableDecl struct {
+	Name    string
+	Key     string   // what the key is called; empty for a single entry
+	Columns []string // what the members of an entry are called
+	Enum    *Enum    // names of the only column's values, by the column's name
+	KeyEnum *Enum    // names of the keys, by the key's name
+}
+
+// Entry is one line of a learned table.
+type Entry struct {
+	Values []float64 // one for each column
+	Texts  []string  // as they stood on the wire, where a number was text; may be nil
+	Origin Origin
+	Packet int // number of the packet that taught it, 0 for none
+}
+
+// Table is a learned table: entries by key, each with its origin. A Table that
+// is in use is not changed in place but replaced, except by Set.
+type Table struct {
+	Decl    *TableDecl
+	entries map[int64]*Entry
+}
+
+// NewTable returns an empty table.
+func NewTable(d *TableDecl) *Table { return &Table{Decl: d, entries: make(map[int64]*Entry)} }
+
+// Get returns the entry of a key, or nil.
+func (t *Table) Get(key int64) *Entry {
+	if t == nil {
+		return nil
+	}
+	return t.entries[key]
+}
+
+// Set puts an entry in place.
+func (t *Table) Set(key int64, e Entry) { t.entries[key] = &e }
+
+// Len returns the number of entries.
+func (t *Table) Len() int {
+	if t == nil {
+		return 0
+	}
+	return len(t.entries)
+}
+
+// Keys returns the keys in ascending order.
+func (t *Table) Keys() []int64 {
+	if t == nil {
+		return nil
+	}
+	keys := make([]int64, 0, len(t.entries))
+	for k := range t.entries {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// State is what the layouts of one session may look at. It has one table for
+// each of the protocol's declarations, in their order; a nil table is empty.
+type State struct {
+	Tables []*Table
+}
+
+// NewState returns the empty state of a protocol.
+func (p *Protocol) NewState() *State {
+	s := &State{Tables: make([]*Table, len(p.State))}
+	for i := range p.State {
+		s.Tables[i] = NewTable(&p.State[i])
+	}
+	return s
+}
+
+// Table returns the table with this name, or nil.
+func (s *State) Table(name string) *Table {
+	for _, t := range s.Tables {
+		if t != nil && t.Decl.Name == name {
+			return t
+		}
+	}
+	return nil
+}
+
+// Replace puts t in the place of the table with the same name.
+func (s *State) Replace(t *Table) {
+	for i, old := range s.Tables {
+		if old.Decl.Name == t.Decl.Name {
+			s.Tables[i] = t
+		}
+	}
+}
+
+// Missing names a table entry that a layout needed and nobody had taught.
+type Missing struct {
+	Table string
+	Key   int64
+}

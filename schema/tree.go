@@ -1,0 +1,210 @@
+package schema
+
+import (
+	"math"
+	"unicode/utf8"
+
+	"opscope/schema/wire"
+)
+
+// ValueKind says how a Node's value is to be read.
+type ValueKind uint8
+
+// The kinds of values. Struct and Array have members, which follow them in the
+// tree; the others stand alone.
+const (
+	Null   ValueKind = iota // an optional value that is not there
+	Uint                    // Num
+	Int                     // Num, two's complement
+	Float                   // Num, math.Float64bits
+	Text                    // bytes of the data in the field's encoding
+	Bytes                   // bytes of the data
+	GUID                    // 16 bytes of the data, mixed-endian
+	IPv4                    // Num
+	String                  // UTF-8 in Tree.Data, from a builder; no place on the wire
+	Struct
+	Array
+)
+
+// Node is one value of a Tree, with the bits it came from.
+type Node struct {
+	Field *Field // what the schema says of it; nil for a value without a schema
+	Num   uint64 // the value of a number
+	Raw   uint64 // a quantised or floating number as it stood on the wire
+	Off   int32  // bits from the start of Tree.Data
+	Len   int32  // bits on the wire, 0 for a computed value
+	// Body and BodyLen are where the content of Text and Bytes lies, without
+	// a length in front of it: bits from the start of Tree.Data, and bytes.
+	Body    int32
+	BodyLen int32
+	Size    int32 // number of nodes below this one; they follow it
+	Kind    ValueKind
+	Bits    uint8 // width of a number on the wire, 0 when it has none
+	Sel     int8  // selector of a quantised number, -1 without
+	Kept    bool  // Raw, or the bytes at Body, are to be written as they are
+}
+
+// Tree holds decoded values in the order of the wire, each node before its
+// members. Data is what the nodes' positions refer to; the decoder borrows it.
+// A Tree is reused: Reset keeps its memory.
+type Tree struct {
+	Nodes []Node
+	Data  []byte
+}
+
+// Reset empties t for the next record, whose bytes are data.
+func (t *Tree) Reset(data []byte) {
+	t.Nodes = t.Nodes[:0]
+	t.Data = data
+}
+
+// Next returns the index of the node after node i and all that is below it.
+func (t *Tree) Next(i int) int { return i + 1 + int(t.Nodes[i].Size) }
+
+// Find returns the index of the member with this name among the nodes from
+// index from to index to, not looking below them, or -1.
+func (t *Tree) Find(from, to int, name string) int {
+	for i := from; i < to; i = t.Next(i) {
+		if f := t.Nodes[i].Field; f != nil && f.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Field returns the index of the top-level field with this name, or -1.
+func (t *Tree) Field(name string) int { return t.Find(0, len(t.Nodes), name) }
+
+// Member returns the index of the member of node i with this name, or -1.
+func (t *Tree) Member(i int, name string) int {
+	if i < 0 {
+		return -1
+	}
+	return t.Find(i+1, t.Next(i), name)
+}
+
+// Uint returns the value of the number at index i, or 0 for an index of -1.
+func (t *Tree) Uint(i int) uint64 {
+	if i < 0 {
+		return 0
+	}
+	return t.Nodes[i].Num
+}
+
+// Value returns the value of the top-level number with this name, and whether
+// it is there.
+func (t *Tree) Value(name string) (uint64, bool) {
+	i := t.Field(name)
+	return t.Uint(i), i >= 0
+}
+
+// Float returns the value of node n as a float.
+func (n *Node) Float() float64 {
+	switch n.Kind {
+	case Float:
+		return math.Float64frombits(n.Num)
+	case Int:
+		return float64(int64(n.Num))
+	}
+	return float64(n.Num)
+}
+
+// AppendBytes appends the content of node i: the bytes of a Text, Bytes, GUID
+// or String, without a length in front of them, and for other kinds the bits on
+// the wire, filled up to whole bytes.
+func (t *Tree) AppendBytes(dst []byte, i int) []byte {
+	n := &t.Nodes[i]
+	switch n.Kind {
+	case Text, Bytes, GUID, String:
+		return wire.AppendBytes(dst, t.Data, int(n.Body), int(n.BodyLen))
+	}
+	for pos, left := int(n.Off), int(n.Len); left > 0; {
+		k := min(8, left)
+		dst = append(dst, byte(wire.ReadBits(t.Data, pos, k, wire.Big)<<uint(8-k)))
+		pos += k
+		left -= k
+	}
+	return dst
+}
+
+// AppendText appends the text of node i as UTF-8, up to its first NUL. Bytes
+// that are no valid text of the encoding become U+FFFD; nothing is escaped.
+func (t *Tree) AppendText(dst []byte, i int) []byte {
+	n := &t.Nodes[i]
+	encoding := UTF8
+	if n.Kind == Text && n.Field != nil {
+		encoding = n.Field.Encoding
+	}
+	at := func(k int) byte { return byte(wire.ReadBits(t.Data, int(n.Body)+8*k, 8, wire.Big)) }
+	size := int(n.BodyLen)
+	if encoding == UTF16Lax && !looksWide(at, size) {
+		encoding = Latin1
+	}
+	switch encoding {
+	case Latin1:
+		for k := range size {
+			c := at(k)
+			if c == 0 {
+				break
+			}
+			dst = utf8.AppendRune(dst, rune(c))
+		}
+	case UTF16, UTF16Lax:
+		order := wire.Big
+		if n.Field.Order == wire.Little {
+			order = wire.Little
+		}
+		dst = appendUTF16(dst, at, size, order)
+	default:
+		start := len(dst)
+		for k := range size {
+			c := at(k)
+			if c == 0 && n.Kind == Text {
+				break
+			}
+			dst = append(dst, c)
+		}
+		if !utf8.Valid(dst[start:]) {
+			dst = append(dst[:start], []byte(string([]rune(string(dst[start:]))))...)
+		}
+	}
+	return dst
+}
+
+// looksWide reports whether every second byte is zero, as in western text of
+// 16-bit units.
+func looksWide(at func(int) byte, size int) bool {
+	if size < 2 {
+		return false
+	}
+	for k := 1; k < size; k += 2 {
+		if at(k) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func appendUTF16(dst []byte, at func(int) byte, size int, o wire.Order) []byte {
+	unit := func(k int) rune {
+		a, b := rune(at(k)), rune(at(k+1))
+		if o == wire.Little {
+			a, b = b, a
+		}
+		return a<<8 | b
+	}
+	for k := 0; k+1 < size; k += 2 {
+		r := unit(k)
+		if r == 0 {
+			break
+		}
+		if r >= 0xd800 && r < 0xdc00 && k+3 < size {
+			if low := unit(k + 2); low >= 0xdc00 && low < 0xe000 {
+				r = (r-0xd800)<<10 + (low - 0xdc00) + 0x10000
+				k += 2
+			}
+		}
+		dst = utf8.AppendRune(dst, r)
+	}
+	return dst
+}
