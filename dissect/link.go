@@ -1,0 +1,340 @@
+package dissect
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"net/netip"
+	"strconv"
+
+	"opscope/schema/wire"
+)
+
+// From the bytes of a packet to the payload of its segment or datagram. Here are
+// the link layers; link_ip.go, link_transport.go and link_tunnel.go go on.
+//
+// This runs once per packet and reads with encoding/binary, not wire.Reader: each
+// header is checked for length as a whole before a field of it is looked at.
+
+// Content says what a packet holds.
+type Content uint8
+
+// The contents.
+const (
+	NotIP           Content = iota // something else than IP: Headers.EtherType
+	OtherIP                        // a transport that is not looked into: Headers.Protocol
+	TCPContent                     // TCP
+	UDPContent                     // UDP
+	ICMPContent                    // of either version
+	FragmentContent                // a piece of an IP packet: Headers.Piece
+)
+
+// PacketType says how a packet passed the host that captured it, if the link
+// layer tells.
+type PacketType uint8
+
+// The packet types of cooked captures, which number them from 0.
+const (
+	UnknownPacketType PacketType = iota
+	Incoming
+	Broadcast
+	Multicast
+	OtherHost // not for this host
+	Outgoing
+)
+
+// String returns "in", "out" and so on, or "".
+func (t PacketType) String() string {
+	return [...]string{"", "in", "broadcast", "multicast", "other host", "out"}[t]
+}
+
+// Headers is what the headers of one packet say. It is reused; Payload and
+// Options alias the packet's data.
+//
+// Where a packet comes through a tunnel, all of it is about the inner packet but
+// the fields of the link layer.
+type Headers struct {
+	Content   Content
+	EtherType uint16 // of what the link layer carries; 0 where that is known to be IP
+
+	// Link layer.
+	PacketType PacketType
+	Interface  int    // index on the capturing host, 0 where the link layer does not tell
+	VLAN       uint16 // the innermost VLAN
+	Tags       int    // VLAN tags passed
+
+	// IP.
+	Tunnel   Tunnel // belongs to the key of the flow
+	Src, Dst netip.Addr
+	Protocol uint8 // of the transport, behind all extension headers
+	Piece    Piece // for FragmentContent
+	Presumed bool  // the IP length was 0 and is taken from the packet, as segmentation offload leaves it
+
+	// Transport.
+	SrcPort, DstPort uint16
+	Seq, Ack         uint32
+	Flags            TCPFlags
+	Window           uint16
+	Options          []byte  // of TCP, as far as captured
+	Message          Message // for ICMP
+
+	// Payload is what the innermost header that was understood carries, as far as
+	// captured, without padding of the link layer. PayloadLength is how long it was
+	// on the wire: PayloadLength - len(Payload) bytes were not captured.
+	Payload       []byte
+	PayloadLength int
+	Surplus       int // bytes of the IP packet behind the end of the datagram
+
+	at cursor
+}
+
+// Piece is the place of a fragment.
+type Piece struct {
+	ID     uint32 // 16 bits in IPv4
+	Offset int    // bytes from the start of the whole IP payload
+	More   bool   // it is not the last
+}
+
+// Source returns the address and port of the sender.
+func (h *Headers) Source() netip.AddrPort { return netip.AddrPortFrom(h.Src, h.SrcPort) }
+
+// Destination returns the address and port of the receiver.
+func (h *Headers) Destination() netip.AddrPort { return netip.AddrPortFrom(h.Dst, h.DstPort) }
+
+// cursor is the place in a packet: data up to the end of the layer being
+// decoded, as captured, and where on the wire that layer ends. Both count from
+// the packet's first byte.
+type cursor struct {
+	data    []byte
+	offset  int // beyond the data where the capture cut a header that could do without
+	end     int // at least len(data)
+	tunnels int // entered so far
+}
+
+// rest returns what the layers so far carry, as far as captured.
+func (c *cursor) rest() []byte { return c.data[min(c.offset, len(c.data)):] }
+
+// left returns how long that was on the wire.
+func (c *cursor) left() int { return c.end - c.offset }
+
+// cut ends the layer n bytes from here, and returns how many bytes are cut off.
+func (c *cursor) cut(n int) int {
+	off := c.left() - n
+	c.end = c.offset + n
+	c.data = c.data[:min(len(c.data), c.end)]
+	return off
+}
+
+// need returns the next n bytes, or an error for the header that they belong to.
+func (c *cursor) need(layer string, n int) ([]byte, error) {
+	if b := c.rest(); len(b) >= n {
+		return b, nil
+	}
+	return nil, c.short(layer, n)
+}
+
+// short returns the error for a header of n bytes that is not there. The
+// capture cut it if the wire had more.
+func (c *cursor) short(layer string, n int) error {
+	kind := wire.Malformed
+	if c.left() > len(c.rest()) {
+		kind = wire.Truncated
+	}
+	return &wire.Error{
+		Layer:  layer,
+		Path:   "header",
+		Offset: c.offset,
+		Size:   len(c.data),
+		Want:   wire.Bits(8 * n),
+		Got:    wire.Bits(8*len(c.rest())) + " left",
+		Kind:   kind,
+	}
+}
+
+// malformed returns the error for a field some bytes from here.
+func (c *cursor) malformed(layer, field string, at int, want string, got int) error {
+	return &wire.Error{
+		Layer:  layer,
+		Path:   field,
+		Offset: c.offset + at,
+		Size:   len(c.data),
+		Want:   want,
+		Got:    strconv.Itoa(got),
+	}
+}
+
+// LinkDecoder decodes the headers of packets. The zero LinkDecoder is ready.
+type LinkDecoder struct {
+	// Owned reports whether a UDP port belongs to a protocol that is being
+	// looked for. Such a port is never taken for a tunnel's: the game on port 4789
+	// is a game. Nil means that no port does.
+	Owned func(port uint16) bool
+}
+
+// Decode reads the headers of p into h, of which nothing is kept from before.
+//
+// It returns *wire.Error for a header that is malformed or that the capture cut,
+// with the offset counted from the packet's first byte, and *UnsupportedLinkError.
+// Beside an error, h holds what came before it; h.Payload is then what the
+// broken header begins. That the capture cut the payload is no error.
+func (d *LinkDecoder) Decode(h *Headers, p *Packet) error {
+	*h = Headers{}
+	h.at = cursor{data: p.Data, end: max(p.Length, len(p.Data))}
+	err := d.link(h, p.Link)
+	h.settle()
+	return err
+}
+
+// DecodeTransport goes on with a reassembled IP payload of the protocol that its
+// first fragment named, in h as it was for one of the fragments. length is how
+// long the payload was on the wire. Offsets in errors count from its first byte.
+func (d *LinkDecoder) DecodeTransport(h *Headers, protocol uint8, payload []byte, length int) error {
+	h.Content, h.Piece = OtherIP, Piece{}
+	h.at = cursor{data: payload, end: max(length, len(payload)), tunnels: h.at.tunnels}
+	err := d.upper(h, protocol)
+	h.settle()
+	return err
+}
+
+// settle sets the payload: what is behind the last header.
+func (h *Headers) settle() {
+	h.Payload, h.PayloadLength = h.at.rest(), h.at.left()
+}
+
+// link decodes the link layer.
+func (d *LinkDecoder) link(h *Headers, t LinkType) error {
+	switch t {
+	case LinkEthernet:
+		return d.ethernet(h)
+	case LinkCooked:
+		return d.cooked(h)
+	case LinkCooked2:
+		return d.cooked2(h)
+	case LinkNull, LinkLoop:
+		return d.loopback(h)
+	case LinkRaw, LinkRawBSD, LinkRawOpen:
+		return d.raw(h)
+	case LinkIPv4:
+		return d.ip4(h)
+	case LinkIPv6:
+		return d.ip6(h)
+	}
+	return &UnsupportedLinkError{Link: t}
+}
+
+// The EtherTypes that are looked into.
+const (
+	etherIP4     = 0x0800
+	etherVLAN    = 0x8100
+	etherIP6     = 0x86dd
+	etherPPPoE   = 0x8864
+	etherQinQ    = 0x88a8
+	etherOldQinQ = 0x9100
+)
+
+// ethernet decodes destination 6, source 6, EtherType 2.
+func (d *LinkDecoder) ethernet(h *Headers) error {
+	b, err := h.at.need("ethernet", 14)
+	if err != nil {
+		return err
+	}
+	h.at.offset += 14
+	return d.ether(h, binary.BigEndian.Uint16(b[12:]))
+}
+
+// cooked decodes packet type 2, hardware type 2, address length 2, address 8,
+// EtherType 2.
+func (d *LinkDecoder) cooked(h *Headers) error {
+	b, err := h.at.need("sll", 16)
+	if err != nil {
+		return err
+	}
+	h.at.offset += 16
+	h.PacketType = cookedType(binary.BigEndian.Uint16(b))
+	return d.ether(h, binary.BigEndian.Uint16(b[14:]))
+}
+
+// cooked2 decodes EtherType 2, reserved 2, interface index 4, hardware type 2,
+// packet type 1, address length 1, address 8.
+func (d *LinkDecoder) cooked2(h *Headers) error {
+	b, err := h.at.need("sll2", 20)
+	if err != nil {
+		return err
+	}
+	h.at.offset += 20
+	h.PacketType = cookedType(uint16(b[10]))
+	h.Interface = int(binary.BigEndian.Uint32(b[4:]))
+	return d.ether(h, binary.BigEndian.Uint16(b))
+}
+
+// cookedType returns the packet type for its number on the wire.
+func cookedType(n uint16) PacketType {
+	if n > 4 {
+		return UnknownPacketType
+	}
+	return PacketType(n + 1)
+}
+
+// ether goes on with what an EtherType names, through any VLAN tags: tag 2,
+// EtherType 2.
+func (d *LinkDecoder) ether(h *Headers, t uint16) error {
+	for t == etherVLAN || t == etherQinQ || t == etherOldQinQ {
+		h.EtherType = t
+		b, err := h.at.need("vlan", 4)
+		if err != nil {
+			return err
+		}
+		h.at.offset += 4
+		h.VLAN = binary.BigEndian.Uint16(b) & 0x0fff
+		h.Tags++
+		t = binary.BigEndian.Uint16(b[2:])
+	}
+	h.EtherType = t
+	switch t {
+	case etherIP4:
+		return d.ip4(h)
+	case etherIP6:
+		return d.ip6(h)
+	case etherPPPoE:
+		return d.pppoe(h)
+	}
+	return nil
+}
+
+// loopback decodes the address family 4, in the order of the host that wrote the
+// file. Its number for IPv6 depends on the system, and some writers put an
+// EtherType there.
+func (d *LinkDecoder) loopback(h *Headers) error {
+	b, err := h.at.need("loopback", 4)
+	if err != nil {
+		return err
+	}
+	family := binary.BigEndian.Uint32(b)
+	if family > 0xffff {
+		family = bits.ReverseBytes32(family)
+	}
+	switch family {
+	case 2, etherIP4:
+		h.at.offset += 4
+		return d.ip4(h)
+	case 10, 23, 24, 28, 30, etherIP6: // Linux, Windows, NetBSD, FreeBSD, Darwin
+		h.at.offset += 4
+		return d.ip6(h)
+	}
+	return nil
+}
+
+// raw decodes IP of the version that its first four bits name.
+func (d *LinkDecoder) raw(h *Headers) error {
+	b, err := h.at.need("ip", 1)
+	if err != nil {
+		return err
+	}
+	switch version := b[0] >> 4; version {
+	case 4:
+		return d.ip4(h)
+	case 6:
+		return d.ip6(h)
+	default:
+		return h.at.malformed("ip", "version", 0, "4 or 6", int(version))
+	}
+}

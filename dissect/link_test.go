@@ -1,0 +1,588 @@
+package dissect
+
+import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"opscope/schema/wire"
+)
+
+// The pieces that packets are put together from. Each has what it carries last.
+// All checksums are 0, which nobody minds (B52).
+
+func be16(v int) string { return string(binary.BigEndian.AppendUint16(nil, uint16(v))) }
+func be32(v int) string { return string(binary.BigEndian.AppendUint32(nil, uint32(v))) }
+
+const (
+	macs  = "\x02\x00\x00\x00\x00\x01\x02\x00\x00\x00\x00\x02"
+	addrA = "\x0a\x00\x00\x02"
+	addrB = "\x0a\x00\x00\x01"
+	wideA = "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02"
+	wideB = "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01"
+)
+
+func ether(t int, s string) string { return macs + be16(t) + s }
+
+// ipv4 makes an IPv4 packet with options and what stands at offset 4: the
+// identification, and flags with fragment offset.
+func ipv4(protocol int, options, s string, fragment ...int) string {
+	fragment = append(fragment, 0, 0)
+	n := 20 + len(options)
+	return string(rune(0x40|n/4)) + "\x00" + be16(n+len(s)) + be16(fragment[0]) + be16(fragment[1]) +
+		"\x40" + string(rune(protocol)) + "\x00\x00" + addrA + addrB + options + s
+}
+
+func ipv6(next int, s string) string {
+	return "\x60\x00\x00\x00" + be16(len(s)) + string(rune(next)) + "\x40" + wideA + wideB + s
+}
+
+func udp(src, dst int, s string) string {
+	return be16(src) + be16(dst) + be16(8+len(s)) + "\x00\x00" + s
+}
+
+func tcp(options, s string) string {
+	return be16(50111) + be16(2627) + be32(0x01020304) + be32(0x05060708) +
+		string([]byte{byte(20+len(options)) / 4 << 4, byte(PSH | ACK)}) + be16(512) + "\x00\x00\x00\x00" + options + s
+}
+
+// game is a datagram of ours.
+var game = udp(50111, 2627, "payload")
+
+func decode(link LinkType, s string) (Headers, error) {
+	var d LinkDecoder
+	var h Headers
+	err := d.Decode(&h, &Packet{Data: []byte(s), Length: len(s), Link: link})
+	return h, err
+}
+
+func mustDecode(t *testing.T, link LinkType, s string) Headers {
+	t.Helper()
+	h, err := decode(link, s)
+	if err != nil {
+		t.Fatalf("%v\n% x", err, s)
+	}
+	return h
+}
+
+// wantGame checks for the datagram of ours.
+func wantGame(t *testing.T, h Headers) {
+	t.Helper()
+	if h.Content != UDPContent || h.Protocol != ipUDP || h.SrcPort != 50111 || h.DstPort != 2627 {
+		t.Errorf("got content %d, protocol %d, %v to %v", h.Content, h.Protocol, h.Source(), h.Destination())
+	}
+	if string(h.Payload) != "payload" || h.PayloadLength != 7 {
+		t.Errorf("got payload %q of %d bytes", h.Payload, h.PayloadLength)
+	}
+	if src := h.Src.String(); src != "10.0.0.2" && src != "2001:db8::2" {
+		t.Errorf("got source %s", src)
+	}
+	if dst := h.Dst.String(); dst != "10.0.0.1" && dst != "2001:db8::1" {
+		t.Errorf("got destination %s", dst)
+	}
+}
+
+// B46, B47, B53: every way to our datagram.
+func TestLinkLayers(t *testing.T) {
+	v4, v6 := ipv4(ipUDP, "", game), ipv6(ipUDP, game)
+	sll := be16(4) + be16(1) + be16(6) + "\x02\x00\x00\x00\x00\x01\x00\x00"
+	sll2 := be16(0) + be32(3) + be16(1) + "\x00\x06" + "\x02\x00\x00\x00\x00\x01\x00\x00"
+	for name, c := range map[string]struct {
+		link LinkType
+		data string
+	}{
+		"Ethernet with IPv4":                  {1, ether(etherIP4, v4)},
+		"Ethernet with IPv6":                  {1, ether(etherIP6, v6)},
+		"a VLAN tag":                          {1, ether(etherVLAN, be16(0x6007)+be16(etherIP4)+v4)},
+		"two VLAN tags":                       {1, ether(etherQinQ, be16(5)+be16(etherVLAN)+be16(7)+be16(etherIP6)+v6)},
+		"two VLAN tags of the old kind":       {1, ether(etherOldQinQ, be16(5)+be16(etherVLAN)+be16(7)+be16(etherIP4)+v4)},
+		"cooked with IPv4":                    {113, sll + be16(etherIP4) + v4},
+		"cooked with IPv6":                    {113, sll + be16(etherIP6) + v6},
+		"cooked with a VLAN tag":              {113, sll + be16(etherVLAN) + be16(7) + be16(etherIP4) + v4},
+		"cooked v2 with IPv4":                 {276, be16(etherIP4) + sll2 + v4},
+		"cooked v2 with IPv6":                 {276, be16(etherIP6) + sll2 + v6},
+		"null, little-endian":                 {0, "\x02\x00\x00\x00" + v4},
+		"null, big-endian":                    {0, "\x00\x00\x00\x02" + v4},
+		"null with IPv6 of Linux":             {0, "\x0a\x00\x00\x00" + v6},
+		"null with IPv6 of Windows":           {0, "\x17\x00\x00\x00" + v6},
+		"null with IPv6 of NetBSD":            {0, "\x18\x00\x00\x00" + v6},
+		"null with IPv6 of FreeBSD":           {0, "\x1c\x00\x00\x00" + v6},
+		"null with IPv6 of Darwin":            {0, "\x1e\x00\x00\x00" + v6},
+		"null with IPv6, big-endian":          {0, "\x00\x00\x00\x1e" + v6},
+		"null with an EtherType":              {0, "\x00\x00\x08\x00" + v4},
+		"null with an EtherType, other order": {0, "\x00\x08\x00\x00" + v4},
+		"null with the EtherType of IPv6":     {0, "\x00\x00\x86\xdd" + v6},
+		"loop":                                {108, "\x00\x00\x00\x02" + v4},
+		"loop with IPv6":                      {108, "\x00\x00\x00\x18" + v6},
+		"raw 12":                              {12, v4},
+		"raw 14":                              {14, v6},
+		"raw 101":                             {101, v4},
+		"raw 101 with IPv6":                   {101, v6},
+		"raw IPv4":                            {228, v4},
+		"raw IPv6":                            {229, v6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := mustDecode(t, c.link, c.data)
+			wantGame(t, h)
+			if strings.Contains(name, "VLAN") && (h.VLAN != 7 || h.Tags != 1+strings.Count(name, "two")) {
+				t.Errorf("got VLAN %d, %d tags", h.VLAN, h.Tags)
+			}
+			if strings.HasPrefix(name, "cooked v2") && (h.PacketType != Incoming || h.Interface != 3) {
+				t.Errorf("got packet type %q, interface %d", h.PacketType, h.Interface)
+			}
+			if c.link == LinkCooked && h.PacketType != Outgoing {
+				t.Errorf("got packet type %q", h.PacketType)
+			}
+			if !c.link.Supported() {
+				t.Errorf("link type %s decodes and is not called supported", c.link)
+			}
+		})
+	}
+}
+
+// B46: an unknown link type is an error that names it.
+func TestUnsupportedLinkTypes(t *testing.T) {
+	for link, want := range map[LinkType]string{
+		147:  "link type 147 (USER0) is not supported",
+		162:  "link type 162 (USER15) is not supported",
+		105:  "link type 105 (IEEE802_11) is not supported",
+		127:  "link type 127 (IEEE802_11_RADIOTAP) is not supported",
+		9999: "link type 9999 is not supported",
+	} {
+		h, err := decode(link, "data")
+		var e *UnsupportedLinkError
+		if !errors.As(err, &e) || e.Link != link || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if string(h.Payload) != "data" || link.Supported() {
+			t.Errorf("got payload %q", h.Payload)
+		}
+	}
+}
+
+func TestNotIP(t *testing.T) {
+	h := mustDecode(t, 1, ether(0x0806, "arp"))
+	if h.Content != NotIP || h.EtherType != 0x0806 || string(h.Payload) != "arp" {
+		t.Errorf("got %+v", h)
+	}
+	if h := mustDecode(t, 0, "\x07\x00\x00\x00iso"); h.Content != NotIP {
+		t.Errorf("got %+v", h)
+	}
+	if h := mustDecode(t, 101, ipv4(89, "", "ospf")); h.Content != OtherIP || h.Protocol != 89 || string(h.Payload) != "ospf" {
+		t.Errorf("got %+v", h)
+	}
+}
+
+func TestTCP(t *testing.T) {
+	h := mustDecode(t, 101, ipv4(ipTCP, "", tcp("\x01\x01\x01\x00", "data")))
+	if h.Content != TCPContent || h.Seq != 0x01020304 || h.Ack != 0x05060708 || h.Window != 512 ||
+		h.Flags.String() != "PSH ACK" || string(h.Options) != "\x01\x01\x01\x00" || string(h.Payload) != "data" {
+		t.Errorf("got %+v", h)
+	}
+	if src, dst := h.Source().String(), h.Destination().String(); src != "10.0.0.2:50111" || dst != "10.0.0.1:2627" {
+		t.Errorf("got %s to %s", src, dst)
+	}
+}
+
+// B49: what the link layer pads is not payload.
+func TestPaddingIsNotPayload(t *testing.T) {
+	for name, c := range map[string]struct {
+		data string
+		want string
+	}{
+		"a bare acknowledgement": {ether(etherIP4, ipv4(ipTCP, "", tcp("", ""))) + "padpad", ""},
+		"a short datagram":       {ether(etherIP4, ipv4(ipUDP, "", udp(1, 2, "abc"))) + "padding, padding", "abc"},
+		"IPv6 with a trailer":    {ether(etherIP6, ipv6(ipUDP, udp(1, 2, "abc"))) + "fcs!", "abc"},
+		"IPv6 without a payload": {ether(etherIP6, ipv6(ipNothing, "")) + "padpad", ""},
+	} {
+		if h := mustDecode(t, 1, c.data); string(h.Payload) != c.want || h.PayloadLength != len(c.want) {
+			t.Errorf("%s: got %q of %d bytes", name, h.Payload, h.PayloadLength)
+		}
+	}
+}
+
+// B50: an IP length of 0 is that of the packet.
+func TestPresumedLengths(t *testing.T) {
+	zero := func(s string, at int) string { return s[:at] + "\x00\x00" + s[at+2:] }
+	big := strings.Repeat("x", 20_000)
+	huge := strings.Repeat("x", 70_000)
+	jumboHeader := func(n int) string { return "\x11\x00\xc2\x04" + be32(n) }
+	for name, c := range map[string]struct {
+		data     string
+		want     int
+		presumed bool
+	}{
+		"IPv4 with 20 kB of TCP":   {ether(etherIP4, zero(ipv4(ipTCP, "", tcp("", big)), 2)), 20_000, true},
+		"IPv6 with 70 kB of TCP":   {ether(etherIP6, zero(ipv6(ipTCP, tcp("", huge)), 4)), 70_000, true},
+		"IPv4 with 20 kB of UDP":   {ether(etherIP4, zero(ipv4(ipUDP, "", zero(udp(1, 2, big), 4)), 2)), 20_000, true},
+		"IPv6 with a jumbo option": {ether(etherIP6, zero(ipv6(ipHopByHop, jumboHeader(8+8+70_000)+zero(udp(1, 2, huge), 4)), 4)) + "pad", 70_000, false},
+	} {
+		h := mustDecode(t, 1, c.data)
+		if len(h.Payload) != c.want || h.PayloadLength != c.want || h.Presumed != c.presumed {
+			t.Errorf("%s: got %d of %d bytes, presumed %v", name, len(h.Payload), h.PayloadLength, h.Presumed)
+		}
+	}
+}
+
+// B56, B58: headers between IP and the transport.
+func TestExtensionsAndOptions(t *testing.T) {
+	hop := func(next int, s string) string { return string(rune(next)) + "\x00\x01\x04\x00\x00\x00\x00" + s }
+	long := func(next int, s string) string { return string(rune(next)) + "\x01" + strings.Repeat("\x00", 14) + s }
+	auth := func(next int, s string) string { return string(rune(next)) + "\x04" + strings.Repeat("\x00", 22) + s }
+	atomic := func(next int, s string) string { return string(rune(next)) + "\x00\x00\x00\x00\x00\x00\x07" + s }
+	for name, data := range map[string]string{
+		"IPv4 with options":            ipv4(ipUDP, "\x01\x01\x01\x00", game),
+		"IPv4 with 40 bytes of them":   ipv4(ipUDP, strings.Repeat("\x01", 40), game),
+		"IPv4 with don't fragment":     ipv4(ipUDP, "", game, 7, 0x4000),
+		"IPv4 with authentication":     ipv4(ipAuth, "", auth(ipUDP, game)),
+		"IPv6 hop-by-hop":              ipv6(ipHopByHop, hop(ipUDP, game)),
+		"IPv6 with all of them":        ipv6(ipHopByHop, hop(ipDestination, hop(ipRouting, long(ipAuth, auth(ipDestination, long(ipUDP, game)))))),
+		"IPv6 with an atomic fragment": ipv6(ipFragment, atomic(ipUDP, game)),
+	} {
+		t.Run(name, func(t *testing.T) { wantGame(t, mustDecode(t, 101, data)) })
+	}
+}
+
+// B56, B58: fragments are handed on with their place, and decode once joined.
+func TestFragments(t *testing.T) {
+	piece6 := func(next, place int, s string) string {
+		return string(rune(next)) + "\x00" + be16(place) + be32(0x70001) + s
+	}
+	for name, c := range map[string]struct {
+		data string
+		want Piece
+		load string
+	}{
+		"the first of IPv4":       {ipv4(ipUDP, "", game[:8], 7, 0x2000), Piece{7, 0, true}, game[:8]},
+		"the last of IPv4":        {ipv4(ipUDP, "", game[8:], 7, 1), Piece{7, 8, false}, game[8:]},
+		"one with don't fragment": {ipv4(ipUDP, "", game[:8], 7, 0x6000), Piece{7, 0, true}, game[:8]},
+		"one with options":        {ipv4(ipUDP, "\x01\x01\x01\x00", game[:8], 7, 0x2000), Piece{7, 0, true}, game[:8]},
+		"the first of IPv6":       {ipv6(ipFragment, piece6(ipUDP, 1, game[:8])), Piece{0x70001, 0, true}, game[:8]},
+		"the last of IPv6":        {ipv6(ipFragment, piece6(ipUDP, 8, game[8:])), Piece{0x70001, 8, false}, game[8:]},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := mustDecode(t, 1, ether(map[byte]int{4: etherIP4, 6: etherIP6}[c.data[0]>>4], c.data)+"pad")
+			if h.Content != FragmentContent || h.Piece != c.want || h.Protocol != ipUDP || string(h.Payload) != c.load || h.SrcPort != 0 {
+				t.Errorf("got %+v", h)
+			}
+			var d LinkDecoder
+			if err := d.DecodeTransport(&h, h.Protocol, []byte(game), len(game)); err != nil {
+				t.Fatal(err)
+			}
+			wantGame(t, h)
+			if h.Piece != (Piece{}) {
+				t.Errorf("got piece %+v", h.Piece)
+			}
+		})
+	}
+	// What was fragmented may begin with an extension header.
+	h := mustDecode(t, 101, ipv6(ipFragment, piece6(ipDestination, 8, "x")))
+	var d LinkDecoder
+	joined := "\x11\x00\x01\x04\x00\x00\x00\x00" + game
+	if err := d.DecodeTransport(&h, h.Protocol, []byte(joined), len(joined)); err != nil {
+		t.Fatal(err)
+	}
+	wantGame(t, h)
+}
+
+// B70: what the capture cut behind the headers is counted, and no error.
+func TestCutPayload(t *testing.T) {
+	options := strings.Repeat("\x01", 12)
+	segment := ether(etherIP4, ipv4(ipTCP, "", tcp(options, strings.Repeat("x", 234))))
+	datagram := ether(etherIP4, ipv4(ipUDP, "", udp(1, 2, strings.Repeat("x", 258))))
+	for name, c := range map[string]struct {
+		data      string
+		kept      int
+		have, all int
+	}{
+		"a segment at 96":                     {segment, 96, 30, 234},
+		"a segment at its headers":            {segment, 66, 0, 234},
+		"a segment at 54, inside its options": {segment, 54, 0, 234},
+		"a datagram at 96":                    {datagram, 96, 54, 258},
+		"a datagram at its headers":           {datagram, 42, 0, 258},
+	} {
+		var d LinkDecoder
+		var h Headers
+		err := d.Decode(&h, &Packet{Data: []byte(c.data[:c.kept]), Length: len(c.data), Link: 1})
+		if err != nil || len(h.Payload) != c.have || h.PayloadLength != c.all {
+			t.Errorf("%s: got %d of %d bytes, %v", name, len(h.Payload), h.PayloadLength, err)
+		}
+	}
+}
+
+// B55: the quote is parsed as far as it goes, and is not the packet's flow.
+func TestICMPQuotes(t *testing.T) {
+	a, b := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")
+	a6, b6 := netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("2001:db8::1")
+	message := func(t, code byte, quote string) string {
+		return string([]byte{t, code}) + "\x00\x00\x00\x00\x00\x00" + quote
+	}
+	for name, c := range map[string]struct {
+		data    string
+		trouble string
+		want    Quote
+	}{
+		"port unreachable": {
+			ipv4(ipICMP, "", message(3, 3, ipv4(ipUDP, "", game)[:28])), "port unreachable", Quote{a, b, ipUDP, 50111, 2627}},
+		"IPv6 port unreachable": {
+			ipv6(ipICMP6, message(1, 4, ipv6(ipUDP, game))), "port unreachable", Quote{a6, b6, ipUDP, 50111, 2627}},
+		"IPv6 with an extension header in the quote": {
+			ipv6(ipICMP6, message(3, 0, ipv6(ipHopByHop, "\x11\x00\x01\x04\x00\x00\x00\x00"+game))), "time exceeded", Quote{a6, b6, ipUDP, 50111, 2627}},
+		"IPv6-in-IPv4 cut short": {
+			ipv4(ipICMP, "", message(3, 4, ipv4(ipIP6, "", ipv6(ipUDP, game))[:28])), "fragmentation needed", Quote{a, b, ipIP6, 0, 0}},
+		"a quote cut inside the ports": {
+			ipv4(ipICMP, "", message(3, 1, ipv4(ipUDP, "", game)[:22])), "host unreachable", Quote{a, b, ipUDP, 0, 0}},
+		"a quote cut inside IP": {
+			ipv4(ipICMP, "", message(11, 0, ipv4(ipUDP, "", game)[:19])), "time exceeded", Quote{}},
+		"a later fragment in the quote": {
+			ipv4(ipICMP, "", message(11, 1, ipv4(ipUDP, "", game, 7, 1))), "time exceeded", Quote{a, b, ipUDP, 0, 0}},
+		"no quote at all":           {ipv4(ipICMP, "", message(3, 3, "")), "port unreachable", Quote{}},
+		"an echo with an IP packet": {ipv4(ipICMP, "", message(8, 0, ipv4(ipUDP, "", game))), "", Quote{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := mustDecode(t, 101, c.data)
+			if h.Content != ICMPContent || h.Message.Quote != c.want || h.Trouble() != c.trouble || h.SrcPort != 0 {
+				t.Errorf("got content %d, %q, quote %+v", h.Content, h.Trouble(), h.Message.Quote)
+			}
+		})
+	}
+}
+
+func vxlan(network int, s string) string {
+	return ipv4(ipUDP, "", udp(40000, vxlanPort, "\x08\x00\x00\x00"+be32(network<<8)+s))
+}
+
+// B61: the inner flow counts, and tells which tunnel it came through.
+func TestTunnels(t *testing.T) {
+	v4, v6 := ipv4(ipUDP, "", game), ipv6(ipUDP, game)
+	for name, c := range map[string]struct{ data, want string }{
+		"IPv4 in IPv4":       {ether(etherIP4, ipv4(ipIP4, "", v4)), "ip-in-ip"},
+		"IPv6 in IPv4":       {ether(etherIP4, ipv4(ipIP6, "", v6)), "ip-in-ip"},
+		"IPv4 in IPv6":       {ether(etherIP6, ipv6(ipIP4, v4)), "ip-in-ip"},
+		"GRE":                {ether(etherIP4, ipv4(ipGRE, "", "\x00\x00"+be16(etherIP4)+v4)), "gre"},
+		"GRE with all of it": {ether(etherIP4, ipv4(ipGRE, "", "\xb0\x00"+be16(etherIP6)+be32(0)+be32(42)+be32(1)+v6)), "gre 42"},
+		"GRE with Ethernet":  {ether(etherIP4, ipv4(ipGRE, "", "\x20\x00"+be16(etherBridged)+be32(9)+ether(etherIP4, v4))), "gre 9"},
+		"VXLAN":              {ether(etherIP4, vxlan(42, ether(etherIP4, v4))), "vxlan 42"},
+		"PPPoE":              {ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v4))+be16(pppIP4)+v4) + "pad", "pppoe 3"},
+		"PPPoE with IPv6":    {ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v6))+be16(pppIP6)+v6) + "pad", "pppoe 3"},
+		"VXLAN in GRE":       {ether(etherIP4, ipv4(ipGRE, "", "\x00\x00"+be16(etherIP4)+vxlan(7, ether(etherIP4, v4)))), "vxlan 7"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := mustDecode(t, 1, c.data)
+			wantGame(t, h)
+			if h.Tunnel.String() != c.want {
+				t.Errorf("got tunnel %q, want %q", h.Tunnel, c.want)
+			}
+		})
+	}
+}
+
+// B61: equal inner flows in different tunnels are told apart, the two directions
+// of one tunnel are not.
+func TestTunnelKeys(t *testing.T) {
+	inner := ipv4(ipUDP, "", game)
+	tunnel := func(s string) Tunnel { return mustDecode(t, 1, ether(etherIP4, s)).Tunnel }
+	between := func(src, dst string) string {
+		s := ipv4(ipIP4, "", inner)
+		return s[:12] + src + dst + s[20:]
+	}
+	if tunnel(vxlan(1, ether(etherIP4, inner))) == tunnel(vxlan(2, ether(etherIP4, inner))) {
+		t.Error("two VXLAN networks are one")
+	}
+	if tunnel(between(addrA, addrB)) != tunnel(between(addrB, addrA)) {
+		t.Error("the directions of a tunnel are two")
+	}
+	if tunnel(between(addrA, addrB)) == tunnel(between(addrA, "\x0a\x00\x00\x09")) {
+		t.Error("tunnels between different hosts are one")
+	}
+	if tunnel(ipv4(ipUDP, "", game)) != 0 {
+		t.Error("no tunnel has a name")
+	}
+}
+
+// B62: a port of ours is ours; and what does not look like VXLAN is a datagram.
+func TestVXLANIsNotGuessed(t *testing.T) {
+	packet := &Packet{Data: []byte(vxlan(42, ether(etherIP4, ipv4(ipUDP, "", game)))), Link: 101}
+	d := LinkDecoder{Owned: func(port uint16) bool { return port == vxlanPort }}
+	var h Headers
+	if err := d.Decode(&h, packet); err != nil || h.DstPort != vxlanPort || h.Tunnel != 0 {
+		t.Errorf("got %v to %v, %v", h.Source(), h.Destination(), err)
+	}
+	for _, port := range []int{53, 123, 1812, 2152, 4789, 5060, 6081} {
+		h := mustDecode(t, 101, ipv4(ipUDP, "", udp(50111, port, "payload")))
+		if h.Content != UDPContent || int(h.DstPort) != port || string(h.Payload) != "payload" {
+			t.Errorf("port %d: got %+v", port, h)
+		}
+	}
+}
+
+func TestMalformedHeaders(t *testing.T) {
+	patch := func(s string, at int, bytes string) string { return s[:at] + bytes + s[at+len(bytes):] }
+	v4, v6 := ipv4(ipUDP, "", game), ipv6(ipUDP, game)
+	segment := ipv4(ipTCP, "", tcp("", "data"))
+	deep := v4
+	for range maxTunnels + 1 {
+		deep = ipv4(ipIP4, "", deep)
+	}
+	for name, c := range map[string]struct {
+		link LinkType
+		data string
+		want string
+	}{
+		"an empty Ethernet frame":         {1, "", "ethernet/header at byte 0: want 14 bytes, 0 bytes left (malformed)"},
+		"IPv4 of version 5":               {228, patch(v4, 0, "\x55"), "ip4/version at byte 0 of 35: want 4, got 5 (malformed)"},
+		"raw IP of version 5":             {101, patch(v4, 0, "\x55"), "ip/version at byte 0 of 35: want 4 or 6, got 5 (malformed)"},
+		"IPv6 that says it is IPv4":       {229, patch(v6, 0, "\x40"), "ip6/version at byte 0 of 55: want 6, got 4 (malformed)"},
+		"an IPv4 header of 16 bytes":      {101, patch(v4, 0, "\x44"), "ip4/header_length at byte 0 of 35: want 20 or more, got 16 (malformed)"},
+		"a total length of 19":            {101, patch(v4, 2, "\x00\x13"), "ip4/total_length at byte 2 of 35: want the header's length or more, got 19 (malformed)"},
+		"a TCP header of 16 bytes":        {101, patch(segment, 32, "\x40"), "tcp/header_length at byte 32 of 44: want 20 or more, within the packet, got 16 (malformed)"},
+		"a TCP header beyond the packet":  {101, patch(segment, 32, "\xf0"), "tcp/header_length at byte 32 of 44: want 20 or more, within the packet, got 60 (malformed)"},
+		"a UDP length of 7":               {101, patch(v4, 24, "\x00\x07"), "udp/length at byte 24 of 35: want 8 or more, within the packet, got 7 (malformed)"},
+		"a UDP length of 0":               {101, patch(v4, 24, "\x00\x00"), "udp/length at byte 24 of 35: want 8 or more, within the packet, got 0 (malformed)"},
+		"a UDP length beyond the packet":  {101, patch(v4, 24, "\x00\x10"), "udp/length at byte 24 of 35: want 8 or more, within the packet, got 16 (malformed)"},
+		"an extension beyond the packet":  {101, ipv6(ipHopByHop, "\x11\x04\x01\x04\x00\x00\x00\x00"), "ip6 extension/header at byte 40 of 48: want 40 bytes, 8 bytes left (malformed)"},
+		"GRE cut after the flags":         {101, ipv4(ipGRE, "", "\xb0\x00"), "gre/header at byte 20 of 22: want 4 bytes, 2 bytes left (malformed)"},
+		"GRE without the key it promises": {101, ipv4(ipGRE, "", "\xb0\x00"+be16(etherIP4)), "gre/header at byte 20 of 24: want 16 bytes, 4 bytes left (malformed)"},
+		"GRE with source routes":          {101, ipv4(ipGRE, "", "\x40\x00"+be16(etherIP4)), "gre/flags at byte 20 of 24: want no source routes, got 16384 (malformed)"},
+		"PPPoE of length 1":               {1, ether(etherPPPoE, "\x11\x00\x00\x03\x00\x01\x00\x21"), "pppoe/length at byte 18 of 22: want 2 or more, got 1 (malformed)"},
+		"too many tunnels":                {101, deep, "tunnel/depth at byte 100 of 135: want at most 4, got 5 (malformed)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := decode(c.link, c.data)
+			if err == nil || err.Error() != c.want {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+// Bytes behind the end of a datagram are counted.
+func TestSurplus(t *testing.T) {
+	h := mustDecode(t, 101, ipv4(ipUDP, "", game+"tail"))
+	wantGame(t, h)
+	if h.Surplus != 4 {
+		t.Errorf("got a surplus of %d", h.Surplus)
+	}
+}
+
+// seeds are packets of all kinds.
+func seeds() map[string]Packet {
+	v4, v6 := ipv4(ipUDP, "", game), ipv6(ipUDP, game)
+	hop := "\x11\x00\x01\x04\x00\x00\x00\x00"
+	quote := "\x03\x03\x00\x00\x00\x00\x00\x00" + v4
+	list := map[string]Packet{}
+	for name, c := range map[string]struct {
+		link LinkType
+		data string
+	}{
+		"udp":    {1, ether(etherVLAN, be16(7)+be16(etherIP4)+v4)},
+		"tcp":    {113, "\x00\x04\x00\x01\x00\x06" + macs[:8] + be16(etherIP6) + ipv6(ipTCP, tcp("\x01\x01\x01\x00", "data"))},
+		"cooked": {276, be16(etherIP4) + be16(0) + be32(3) + be16(1) + "\x04\x06" + macs[:8] + v4},
+		"loop":   {0, "\x1e\x00\x00\x00" + ipv6(ipHopByHop, hop+game)},
+		"piece":  {229, ipv6(ipFragment, "\x11\x00\x00\x09\x00\x00\x00\x01"+game)},
+		"icmp":   {101, ipv4(ipICMP, "", quote)},
+		"icmp6":  {101, ipv6(ipICMP6, "\x01\x04\x00\x00\x00\x00\x00\x00"+v6)},
+		"gre":    {228, ipv4(ipGRE, "\x01\x01\x01\x00", "\xb0\x00"+be16(etherIP6)+be32(0)+be32(42)+be32(1)+v6)},
+		"vxlan":  {12, vxlan(42, ether(etherIP4, v4))},
+		"pppoe":  {1, ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v4))+be16(pppIP4)+v4)},
+	} {
+		list[name] = Packet{Data: []byte(c.data), Length: len(c.data), Link: c.link}
+	}
+	return list
+}
+
+// Cut anywhere, a packet gives what was captured or an error that says where it
+// was cut, and never one that blames the sender.
+func TestEveryTruncatedPacket(t *testing.T) {
+	for name, p := range seeds() {
+		whole := p.Data
+		for n := range whole {
+			p.Data = whole[:n:n]
+			var d LinkDecoder
+			var h Headers
+			err := d.Decode(&h, &p)
+			var e *wire.Error
+			if err != nil && (!errors.As(err, &e) || e.Kind != wire.Truncated || e.Offset > n) {
+				t.Errorf("%s cut at %d: got %v", name, n, err)
+			}
+			if len(h.Payload) > n || h.PayloadLength < len(h.Payload) {
+				t.Errorf("%s cut at %d: got %d bytes of payload of %d", name, n, len(h.Payload), h.PayloadLength)
+			}
+		}
+	}
+}
+
+func TestDecodeDoesNotAllocate(t *testing.T) {
+	for name, p := range seeds() {
+		d := LinkDecoder{Owned: func(uint16) bool { return false }}
+		var h Headers
+		if a := testing.AllocsPerRun(100, func() {
+			if err := d.Decode(&h, &p); err != nil {
+				t.Fatal(err)
+			}
+		}); a != 0 {
+			t.Errorf("%s: got %v allocations a packet", name, a)
+		}
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	load := strings.Repeat("x", 400)
+	for name, data := range map[string]string{
+		"tcp4":  ether(etherIP4, ipv4(ipTCP, "", tcp("", load))),
+		"udp4":  ether(etherIP4, ipv4(ipUDP, "", udp(50111, 2627, load))),
+		"udp6":  ether(etherIP6, ipv6(ipUDP, udp(50111, 2627, load))),
+		"vxlan": ether(etherIP4, vxlan(42, ether(etherIP4, ipv4(ipUDP, "", udp(50111, 2627, load))))),
+	} {
+		b.Run(name, func(b *testing.B) {
+			var d LinkDecoder
+			var h Headers
+			p := Packet{Data: []byte(data), Length: len(data), Link: LinkEthernet}
+			b.SetBytes(int64(len(data)))
+			for b.Loop() {
+				if err := d.Decode(&h, &p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func FuzzLink(f *testing.F) {
+	for _, p := range seeds() {
+		f.Add(p.Data, p.Length, uint32(p.Link))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, length int, link uint32) {
+		if length < 0 || length > 1<<32 {
+			t.Skip("no file can say so")
+		}
+		var d LinkDecoder
+		var h Headers
+		check := func(err error, data []byte) {
+			var e *wire.Error
+			var unsupported *UnsupportedLinkError
+			switch {
+			case errors.As(err, &e):
+				if e.Layer == "" || e.Want == "" || e.Offset < 0 || e.Offset > len(data) {
+					t.Fatalf("got %v in %d bytes", err, len(data))
+				}
+			case errors.As(err, &unsupported):
+				if LinkType(link).Supported() {
+					t.Fatal(err)
+				}
+			case err != nil:
+				t.Fatal(err)
+			}
+			if len(h.Payload) > len(data) || h.PayloadLength < len(h.Payload) || h.Surplus < 0 {
+				t.Fatalf("got %+v", h)
+			}
+		}
+		check(d.Decode(&h, &Packet{Data: data, Length: length, Link: LinkType(link)}), data)
+		if h.Content == FragmentContent {
+			whole := h.Payload
+			check(d.DecodeTransport(&h, h.Protocol, whole, len(whole)), whole)
+		}
+	})
+}

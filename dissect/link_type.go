@@ -1,0 +1,127 @@
+package dissect
+
+import "strconv"
+
+// The link types that are decoded.
+const (
+	LinkNull     LinkType = 0 // BSD loopback: the address family in the order of the host
+	LinkEthernet LinkType = 1
+	LinkRawBSD   LinkType = 12  // IP of either version, as most systems wrote it
+	LinkRawOpen  LinkType = 14  // the same, as OpenBSD wrote it
+	LinkRaw      LinkType = 101 // the same, with the number that it was given
+	LinkLoop     LinkType = 108 // OpenBSD loopback: the address family in network order
+	LinkCooked   LinkType = 113 // the "any" device of Linux
+	LinkIPv4     LinkType = 228
+	LinkIPv6     LinkType = 229
+	LinkCooked2  LinkType = 276 // the "any" device of Linux, with the interface
+)
+
+// String returns the name of the link type, or its number.
+func (t LinkType) String() string {
+	if name := t.name(); name != "" {
+		return name
+	}
+	return strconv.Itoa(int(t))
+}
+
+// Supported reports whether packets of the link type can be decoded.
+func (t LinkType) Supported() bool {
+	switch t {
+	case LinkNull, LinkEthernet, LinkRawBSD, LinkRawOpen, LinkRaw, LinkLoop, LinkCooked, LinkIPv4, LinkIPv6, LinkCooked2:
+		return true
+	}
+	return false
+}
+
+// name returns the name of a link type that is likely to turn up.
+// Source: https://www.tcpdump.org/linktypes.html.
+func (t LinkType) name() string {
+	switch t {
+	case LinkNull:
+		return "NULL"
+	case LinkEthernet:
+		return "ETHERNET"
+	case 6:
+		return "IEEE802_5"
+	case 8:
+		return "SLIP"
+	case 9:
+		return "PPP"
+	case 10:
+		return "FDDI"
+	case LinkRawBSD, LinkRawOpen, LinkRaw:
+		return "RAW"
+	case 50:
+		return "PPP_HDLC"
+	case 51:
+		return "PPP_ETHER"
+	case 104:
+		return "C_HDLC"
+	case 105:
+		return "IEEE802_11"
+	case 107:
+		return "FRELAY"
+	case LinkLoop:
+		return "LOOP"
+	case LinkCooked:
+		return "LINUX_SLL"
+	case 117:
+		return "PFLOG"
+	case 119:
+		return "IEEE802_11_PRISM"
+	case 127:
+		return "IEEE802_11_RADIOTAP"
+	case 163:
+		return "IEEE802_11_AVS"
+	case 187:
+		return "BLUETOOTH_HCI_H4"
+	case 189:
+		return "USB_LINUX"
+	case 192:
+		return "PPI"
+	case 195:
+		return "IEEE802_15_4_WITHFCS"
+	case 201:
+		return "BLUETOOTH_HCI_H4_WITH_PHDR"
+	case 220:
+		return "USB_LINUX_MMAPPED"
+	case 227:
+		return "CAN_SOCKETCAN"
+	case LinkIPv4:
+		return "IPV4"
+	case LinkIPv6:
+		return "IPV6"
+	case 230:
+		return "IEEE802_15_4_NOFCS"
+	case 231:
+		return "DBUS"
+	case 239:
+		return "NFLOG"
+	case 249:
+		return "USBPCAP"
+	case 252:
+		return "WIRESHARK_UPPER_PDU"
+	case 253:
+		return "NETLINK"
+	case LinkCooked2:
+		return "LINUX_SLL2"
+	}
+	if t >= 147 && t <= 162 {
+		return "USER" + strconv.Itoa(int(t)-147)
+	}
+	return ""
+}
+
+// UnsupportedLinkError says that packets of a link type cannot be decoded.
+type UnsupportedLinkError struct {
+	Link LinkType
+}
+
+// Error names the link type: "link type 147 (USER0) is not supported".
+func (e *UnsupportedLinkError) Error() string {
+	text := "link type " + strconv.Itoa(int(e.Link))
+	if name := e.Link.name(); name != "" {
+		text += " (" + name + ")"
+	}
+	return text + " is not supported"
+}
