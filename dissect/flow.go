@@ -1,0 +1,204 @@
+package dissect
+
+import (
+	"net/netip"
+	"time"
+
+	"opscope/reassembly"
+	"opscope/schema"
+)
+
+// Limits of the flow table. A flow takes some 400 bytes, and its streams what
+// they have begun.
+const (
+	// MaxFlows is the largest number of flows that are known at a time; the one
+	// that was quiet the longest makes room.
+	MaxFlows = 65536
+	// closedFlow is how long a closed connection is remembered, for what comes
+	// late: the time that TCP itself keeps the ports back.
+	closedFlow = 2 * time.Minute
+)
+
+// flowKey names a flow: the lower end first.
+type flowKey struct {
+	low, high         [16]byte
+	lowPort, highPort uint16
+	transport         schema.Transport
+	tunnel            Tunnel
+}
+
+// keyOf returns the key of the flow that a packet belongs to, and which of its
+// ends sent the packet.
+func keyOf(h *Headers, t schema.Transport) (flowKey, reassembly.Side) {
+	k := flowKey{
+		low: h.Src.As16(), high: h.Dst.As16(), lowPort: h.SrcPort, highPort: h.DstPort,
+		transport: t, tunnel: h.Tunnel,
+	}
+	if k.lowPort < k.highPort || k.lowPort == k.highPort && h.Src.Compare(h.Dst) <= 0 {
+		return k, 0
+	}
+	k.low, k.high, k.lowPort, k.highPort = k.high, k.low, k.highPort, k.lowPort
+	return k, 1
+}
+
+// evidence is what the roles of a flow's ends rest on.
+type evidence uint8
+
+const (
+	noEvidence   evidence = iota
+	portEvidence          // a guess
+	synEvidence
+	saidEvidence // by what was sent, or by another flow
+)
+
+// flowState is whether a flow belongs to a protocol.
+type flowState uint8
+
+const (
+	undecided flowState = iota // its first bytes will tell
+	accepted
+	ignored // of no known protocol
+)
+
+// Flow is a pair of endpoints and a transport, both directions.
+type Flow struct {
+	ID        int // from 1
+	Transport schema.Transport
+	Ends      [2]netip.AddrPort // by side
+	Session   *Session          // nil while nobody knows
+
+	run      *run
+	key      flowKey
+	protocol Protocol
+	state    flowState
+	client   int8 // the client's side, -1 while unknown
+	evidence evidence
+	joined   bool // its start was not captured
+	opened   bool // its SYN was seen
+
+	conn    *reassembly.Conn
+	streams [2]stream
+	queue   []*waiting // datagrams that wait for context, oldest first
+	looks   int        // first datagrams or chunks that told nothing
+
+	last          time.Time
+	done          bool
+	evidenceOfEnd string
+	prev, next    *Flow // by last
+}
+
+// direction returns the direction of what a side sends.
+func (f *Flow) direction(side reassembly.Side) Direction {
+	switch f.client {
+	case int8(side):
+		return ClientToServer
+	case -1:
+		return UnknownDirection
+	}
+	return ServerToClient
+}
+
+// setClient settles the roles, unless better evidence already did.
+func (f *Flow) setClient(side reassembly.Side, e evidence) {
+	if e < f.evidence {
+		return
+	}
+	f.client, f.evidence = int8(side), e
+}
+
+// ends returns the endpoints of client and server; the first end stands for the
+// client as long as nobody knows.
+func (f *Flow) ends() (client, server netip.AddrPort) {
+	if f.client == 1 {
+		return f.Ends[1], f.Ends[0]
+	}
+	return f.Ends[0], f.Ends[1]
+}
+
+// Guessed reports whether the roles of the flow's ends are a guess.
+func (f *Flow) Guessed() bool { return f.evidence <= portEvidence }
+
+// Said tells which side sent what c carries, as its content says. Where the roles
+// were a guess, they follow, and c.Direction with them.
+func (c *Carrier) Said(by schema.Sender) {
+	f := c.Flow
+	if f.evidence > portEvidence {
+		return
+	}
+	if d := c.Direction; d == UnknownDirection {
+		c.Direction = ClientToServer
+		if by == schema.Server {
+			c.Direction = ServerToClient
+		}
+		f.client = int8(c.side)
+		if by == schema.Server {
+			f.client = int8(c.side.Peer())
+		}
+	} else if d.Sender() != by {
+		c.Direction = d.Reverse()
+		f.client = 1 - f.client
+	}
+	f.evidence = saidEvidence
+	if f.Session != nil {
+		f.Session.Client, f.Session.Server = f.ends()
+	}
+}
+
+// flowTable holds the flows of a capture, the one heard of last at its end.
+type flowTable struct {
+	flows       map[flowKey]*Flow
+	first, last *Flow
+	count       int // ever
+}
+
+func (t *flowTable) find(k flowKey) *Flow { return t.flows[k] }
+
+// add makes a new flow.
+func (t *flowTable) add(k flowKey, h *Headers, side reassembly.Side) *Flow {
+	t.count++
+	f := &Flow{ID: t.count, Transport: k.transport, key: k, client: -1}
+	f.Ends[side], f.Ends[side.Peer()] = h.Source(), h.Destination()
+	if t.flows == nil {
+		t.flows = make(map[flowKey]*Flow)
+	}
+	t.flows[k] = f
+	t.append(f)
+	return f
+}
+
+// touch moves a flow to the end.
+func (t *flowTable) touch(f *Flow, now time.Time) {
+	f.last = now
+	if t.last != f {
+		t.unlink(f)
+		t.append(f)
+	}
+}
+
+func (t *flowTable) append(f *Flow) {
+	f.prev, f.next = t.last, nil
+	if t.last != nil {
+		t.last.next = f
+	} else {
+		t.first = f
+	}
+	t.last = f
+}
+
+func (t *flowTable) unlink(f *Flow) {
+	if f.prev != nil {
+		f.prev.next = f.next
+	} else {
+		t.first = f.next
+	}
+	if f.next != nil {
+		f.next.prev = f.prev
+	} else {
+		t.last = f.prev
+	}
+}
+
+func (t *flowTable) remove(f *Flow) {
+	t.unlink(f)
+	delete(t.flows, f.key)
+}

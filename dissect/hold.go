@@ -1,0 +1,500 @@
+package dissect
+
+import (
+	"hash/maphash"
+	"slices"
+	"time"
+
+	"opscope/schema"
+	"opscope/schema/wire"
+)
+
+// What a Hold keeps at most. A server under load sends some thousand records a
+// second, so that 2 s of them stay below all three.
+const (
+	DefaultHold = 2 * time.Second // twice the longest retry timer of the protocols here
+	HoldRecords = 65536           // records and places
+	HoldBytes   = 16 << 20        // bytes copied, bytes of datagrams that wait, and decoded nodes
+)
+
+// nodeBytes is what one node of a tree counts against HoldBytes.
+const nodeBytes = 48
+
+// Hold stands between the dissectors and the Sink. It keeps the output in order
+// while a record waits for its acknowledgement, or a datagram for the context
+// that says how to read it:
+//
+//	oldest                                                     newest
+//	[waits for ack] [done] [done] [place of a datagram] [done] [done]
+//
+// Whatever stands behind one that waits, waits with it. A record waits when its
+// Ack.State is AckPending at Push; Resolve ends that, and so does the time limit.
+//
+// A Hold owns its records. Take hands one out, Push or Fill takes it back, and
+// between the two it may borrow the bytes of a packet: only what stays in the
+// queue is copied. Records are numbered as they leave, so that N rises.
+//
+// The limit counts in capture time, of which the Hold sees the running maximum,
+// and where the caller uses Expire in wall time too. It counts from the arrival
+// of the packet: what fills a place is as old as the place.
+type Hold struct {
+	sink  Sink
+	limit time.Duration
+	seed  maphash.Seed // for the sums of payloads that streams compare
+	root  held         // of the ring: root.next is the oldest, root.prev the newest
+	out   []*held      // taken, and not pushed yet
+
+	now      time.Time // running maximum of capture time
+	wall     time.Time // last wall time, zero without
+	closing  bool      // the capture is over: every time is up
+	draining bool
+
+	file, n int // the last record's File and N
+	serial  uint64
+	records int // in the queue, places among them
+	bytes   int // that the queue keeps
+	stats   HoldStats
+	err     error // the sink's first
+
+	free      *held // by next
+	freeCount int
+	freeBytes int // that the free ones keep
+}
+
+// HoldStats counts what a Hold did.
+type HoldStats struct {
+	Held    int // records and places in the queue now
+	Expired int // released because their time was up
+	Evicted int // released because HoldRecords or HoldBytes was reached
+}
+
+// held is a record, or a place, with its neighbours in the queue.
+type held struct {
+	record   Record
+	fault    wire.Error // a copy of what record.Err points to
+	bytes    []byte     // copies of what the record borrowed
+	weight   int        // counted against HoldBytes
+	since    time.Time  // capture time of its arrival
+	wall     time.Time  // wall time of its arrival, zero when not known
+	serial   uint64     // tells one use from the next; 0 for a free one
+	deferred Deferred   // what waits here; nil for a record
+	ticket   *Ticket
+	after    *held // acknowledgements to follow it, by next
+
+	prev, next *held
+}
+
+// Ticket follows one record beyond its release, so that an acknowledgement that
+// comes late still finds its number. It must not move while it is in use; Forget
+// ends that.
+type Ticket struct {
+	N    int   // number of the record once it is released, 0 before
+	held *held // nil once it is released
+}
+
+// Place is kept in the queue for the records of one datagram. The zero Place, and
+// one whose time was up, is the end of the queue.
+type Place struct {
+	held   *held
+	serial uint64
+}
+
+// Deferred is a datagram that waits for context.
+type Deferred interface {
+	// Overdue is called when the time is up: what waits at p is to be decoded with
+	// what is known by now, and Fill takes its records. The place is closed
+	// afterwards.
+	Overdue(p Place)
+}
+
+// NewHold returns a Hold in front of sink. With a limit of 0 nothing waits:
+// records go straight to the sink, pending as they are.
+func NewHold(sink Sink, limit time.Duration) *Hold {
+	h := &Hold{sink: sink, limit: max(limit, 0), seed: maphash.MakeSeed()}
+	h.root.next, h.root.prev = &h.root, &h.root
+	return h
+}
+
+// Stats returns the counters.
+func (h *Hold) Stats() HoldStats {
+	s := h.stats
+	s.Held = h.records
+	return s
+}
+
+// Take returns an empty record for the caller to fill, and to give to Push, Fill
+// or Discard.
+func (h *Hold) Take() *Record {
+	e := h.take()
+	h.out = append(h.out, e)
+	return &e.record
+}
+
+// Push puts r, which Take returned, at the end. What need not wait goes to the
+// sink at once; the error is the sink's first. r belongs to the Hold from here on.
+func (h *Hold) Push(r *Record) error { return h.Fill(Place{}, r) }
+
+// Fill puts r, which Take returned, at the place p, behind what was filled in
+// before. Otherwise it is like Push.
+func (h *Hold) Fill(p Place, r *Record) error {
+	i := h.index(r)
+	if i < 0 {
+		panic("dissect: record is not one that Take returned")
+	}
+	e := h.out[i]
+	h.out = slices.Delete(h.out, i, i+1)
+	h.see(r.Time)
+	h.put(e, h.at(p))
+	return h.drain()
+}
+
+// Discard takes back r, which Take returned and nobody wants to see.
+func (h *Hold) Discard(r *Record) {
+	if i := h.index(r); i >= 0 {
+		e := h.out[i]
+		h.out = slices.Delete(h.out, i, i+1)
+		h.putAll(e.after, &h.root)
+		h.recycle(e)
+	}
+}
+
+// Reserve keeps a place at the end for the records of d, which keeps size bytes
+// meanwhile. Without a time limit it calls d.Overdue before it returns.
+func (h *Hold) Reserve(d Deferred, size int) Place {
+	e := h.take()
+	e.deferred = d
+	e.weight = size
+	p := Place{e, e.serial}
+	h.link(e, &h.root)
+	h.drain()
+	return p
+}
+
+// Done closes the place p: its datagram has been decoded.
+func (h *Hold) Done(p Place) error {
+	if p.Open() {
+		h.unlink(p.held)
+		h.recycle(p.held)
+	}
+	return h.drain()
+}
+
+// Open reports whether p is still a place of its own in the queue.
+func (p Place) Open() bool { return p.held != nil && p.held.serial == p.serial }
+
+// Follow has t follow r, which Take returned and which is not pushed yet. A
+// record has one ticket: the last.
+func (h *Hold) Follow(r *Record, t *Ticket) {
+	h.Forget(t)
+	if i := h.index(r); i >= 0 {
+		e := h.out[i]
+		if e.ticket != nil {
+			e.ticket.held = nil
+		}
+		e.ticket, t.held = t, e
+	}
+}
+
+// Forget ends the use of t.
+func (h *Hold) Forget(t *Ticket) {
+	if t.held != nil {
+		t.held.ticket = nil
+	}
+	*t = Ticket{}
+}
+
+// Resolve says what became of the record that t follows. If that was released
+// already, an AckRecord says it, right behind the record by, which is the
+// acknowledgement; without one nothing is said. The sink is not called here but
+// by the next Push, Advance or Expire.
+func (h *Hold) Resolve(t *Ticket, a Ack, by *Record) {
+	switch {
+	case t.held != nil:
+		t.held.record.Ack = a
+	case t.N > 0 && by != nil:
+		h.announce(t.N, a, by)
+	}
+}
+
+// announce puts an AckRecord for record n behind by.
+func (h *Hold) announce(n int, a Ack, by *Record) {
+	e := h.take()
+	r := &e.record
+	r.Type, r.Acked, r.Ack = AckRecord, n, a
+	r.File, r.Time, r.Digits = by.File, by.Time, by.Digits
+	r.Started, r.Previous = by.Started, by.Previous
+	r.Packets = append(r.Packets, by.Packets...)
+	r.Session, r.Flow, r.Direction, r.Protocol = by.Session, by.Flow, by.Direction, by.Protocol
+	r.Transport, r.Src, r.Dst = by.Transport, by.Src, by.Dst
+
+	i := h.index(by)
+	if i < 0 {
+		h.put(e, &h.root)
+		return
+	}
+	last := &h.out[i].after
+	for *last != nil {
+		last = &(*last).next
+	}
+	*last = e
+}
+
+// Advance tells the capture time of a packet and releases what has waited long
+// enough.
+func (h *Hold) Advance(t time.Time) error {
+	h.see(t)
+	return h.drain()
+}
+
+// Expire tells the wall time and releases what has waited long enough by it. A
+// caller that reads from a live source calls it now and then; records count as
+// arrived at the call before.
+func (h *Hold) Expire(wall time.Time) error {
+	if h.wall.IsZero() {
+		for e := h.root.next; e != &h.root; e = e.next {
+			e.wall = wall
+		}
+	}
+	h.wall = wall
+	return h.drain()
+}
+
+// Close releases everything: the capture is over, and no acknowledgement will
+// come. The Hold is ready for the next file then.
+func (h *Hold) Close() error {
+	h.closing = true
+	h.drain()
+	h.closing = false
+	h.now, h.wall = time.Time{}, time.Time{}
+	return h.err
+}
+
+// drain releases from the oldest on, up to the first that has to wait longer.
+func (h *Hold) drain() error {
+	if h.draining { // called from Overdue: the drain that called it goes on
+		return h.err
+	}
+	h.draining = true
+	for e := h.root.next; e != &h.root; e = h.root.next {
+		if h.waits(e) && !h.giveUp(e) {
+			break
+		}
+		if e.deferred != nil {
+			h.overdue(e)
+			continue
+		}
+		h.unlink(e)
+		h.release(e)
+	}
+	h.draining = false
+	return h.err
+}
+
+// waits reports whether e has something to wait for.
+func (h *Hold) waits(e *held) bool {
+	return e.deferred != nil || h.limit > 0 && e.record.Ack.State == AckPending
+}
+
+// giveUp reports whether the oldest, which waits, may not do so any longer.
+func (h *Hold) giveUp(e *held) bool {
+	switch {
+	case h.closing:
+		e.record.unacknowledged()
+	case h.now.Sub(e.since) >= h.limit, !e.wall.IsZero() && h.wall.Sub(e.wall) >= h.limit:
+		e.record.unacknowledged()
+		h.stats.Expired++
+	case h.records > HoldRecords, h.bytes > HoldBytes:
+		h.stats.Evicted++
+	default:
+		return false
+	}
+	return true
+}
+
+// unacknowledged notes that the time for an acknowledgement of r is up.
+func (r *Record) unacknowledged() {
+	if r.Ack.State == AckPending {
+		r.Ack.State = AckUnacked
+		r.note("never_acknowledged", "")
+	}
+}
+
+// overdue has the datagram that waits at e decoded, and closes the place.
+func (h *Hold) overdue(e *held) {
+	p := Place{e, e.serial}
+	e.deferred.Overdue(p)
+	h.Done(p)
+}
+
+// at returns what the records for p stand in front of.
+func (h *Hold) at(p Place) *held {
+	if p.Open() {
+		return p.held
+	}
+	return &h.root
+}
+
+// put puts e in front of at, and behind it the acknowledgements that follow it.
+// With nothing to wait for it goes to the sink, as it is.
+func (h *Hold) put(e, at *held) {
+	after := e.after
+	e.after = nil
+	if at.prev == &h.root && !h.waits(e) {
+		h.release(e)
+	} else {
+		e.keep()
+		h.link(e, at)
+	}
+	h.putAll(after, at)
+}
+
+// putAll puts e, and what is chained to it, in front of at.
+func (h *Hold) putAll(e, at *held) {
+	for e != nil {
+		next := e.next
+		e.next = nil
+		h.put(e, at)
+		e = next
+	}
+}
+
+// link puts e into the queue in front of at, whose age it has if that is a place.
+func (h *Hold) link(e, at *held) {
+	e.since, e.wall = h.now, h.wall
+	if at != &h.root {
+		e.since, e.wall = at.since, at.wall
+	}
+	e.prev, e.next = at.prev, at
+	e.prev.next, e.next.prev = e, e
+	h.records++
+	h.bytes += e.weight
+}
+
+func (h *Hold) unlink(e *held) {
+	e.prev.next, e.next.prev = e.next, e.prev
+	e.prev, e.next = nil, nil
+	h.records--
+	h.bytes -= e.weight
+}
+
+// release numbers e and hands it to the sink. After an error of the sink it only
+// makes room.
+func (h *Hold) release(e *held) {
+	r := &e.record
+	if r.File != h.file {
+		h.file, h.n = r.File, 0
+	}
+	if r.Type == FrameRecord {
+		h.n++
+		r.N = h.n
+	}
+	if e.ticket != nil {
+		e.ticket.N = r.N
+	}
+	if h.err == nil {
+		h.err = h.sink.Write(r)
+	}
+	h.recycle(e)
+}
+
+// see moves the capture time on. It never goes back.
+func (h *Hold) see(t time.Time) {
+	if t.After(h.now) {
+		h.now = t
+	}
+}
+
+// index finds r among those that were taken: nearly always the last one.
+func (h *Hold) index(r *Record) int {
+	for i := len(h.out) - 1; i >= 0; i-- {
+		if &h.out[i].record == r {
+			return i
+		}
+	}
+	return -1
+}
+
+// take returns an empty one, from the free ones if there are any.
+func (h *Hold) take() *held {
+	e := h.free
+	if e == nil {
+		e = new(held)
+	} else {
+		h.free = e.next
+		h.freeCount--
+		h.freeBytes -= e.size()
+		e.next = nil
+	}
+	h.serial++
+	e.serial = h.serial
+	e.record.clear()
+	return e
+}
+
+// recycle ends the use of e. The free ones keep as much memory as the queue may.
+func (h *Hold) recycle(e *held) {
+	if e.ticket != nil {
+		e.ticket.held = nil
+		e.ticket = nil
+	}
+	e.serial, e.weight, e.deferred, e.after = 0, 0, nil, nil
+	if h.freeCount >= HoldRecords || h.freeBytes+e.size() > HoldBytes {
+		return
+	}
+	h.freeCount++
+	h.freeBytes += e.size()
+	e.next = h.free
+	h.free = e
+}
+
+// size returns the bytes of memory that e keeps for its next use.
+func (e *held) size() int { return cap(e.bytes) + nodeBytes*cap(e.record.Body.Nodes) }
+
+// keep copies what the record borrows to memory of its own.
+//
+// NB: Body.Data starts where Raw does. It may be a whole datagram, of which only
+// what Raw and the nodes cover is kept. Rest is copied apart, so that it need not
+// be the end of Raw.
+func (e *held) keep() {
+	r := &e.record
+	data := r.Raw
+	if n := extent(&r.Body); n > len(data) {
+		data = r.Body.Data[:n]
+	}
+	e.bytes = append(append(e.bytes[:0], data...), r.Rest...)
+	e.weight = len(e.bytes) + nodeBytes*len(r.Body.Nodes)
+	r.Rest = e.bytes[len(data):]
+	r.Body.Data = slices.Clip(e.bytes[:min(len(data), len(r.Body.Data))])
+	r.Raw = slices.Clip(e.bytes[:len(r.Raw)])
+	if r.Err != nil {
+		e.fault = *r.Err
+		r.Err = &e.fault
+	}
+}
+
+// extent returns how many bytes of its data the nodes of t refer to.
+func extent(t *schema.Tree) int {
+	end := 0
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		end = max(end, int(n.Off)+int(n.Len), int(n.Body)+8*int(n.BodyLen))
+	}
+	return min((end+7)/8, len(t.Data))
+}
+
+// clear empties r and keeps its memory.
+func (r *Record) clear() {
+	*r = Record{
+		Packets:  r.Packets[:0],
+		Notes:    r.Notes[:0],
+		Body:     schema.Tree{Nodes: r.Body.Nodes[:0]},
+		Opcode:   -1,
+		Envelope: NoEnvelope,
+		Ack:      Ack{RTT: -1},
+	}
+}
+
+// note adds a remark to r.
+func (r *Record) note(code, text string) {
+	r.Notes = append(r.Notes, Note{Code: code, Text: text})
+}

@@ -1,0 +1,665 @@
+package dissect
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"opscope/reassembly"
+	"opscope/schema"
+	"opscope/schema/wire"
+)
+
+// Assignment gives a port to a protocol, as `-d udp.port==7777,wulfram` does.
+type Assignment struct {
+	Transport schema.Transport
+	Port      uint16
+	Protocol  Protocol
+}
+
+// Options say how packets are dissected. The zero Options know no protocol.
+type Options struct {
+	Protocols []Protocol   // those looked for; the first that fits is taken
+	Assigned  []Assignment // ports that belong to one of them, whatever they carry
+	Only      Protocol     // every flow is this protocol's
+	// Hold is how long output waits for an acknowledgement or for context, in
+	// capture time, 0 not at all.
+	Hold time.Duration
+	Live bool // Hold counts wall time too
+	// Schema changes a schema as it is loaded, as with a user's own files; nil
+	// leaves all as they are.
+	Schema func(*schema.Protocol) (*schema.Protocol, error)
+	File   int // index of the first capture among the inputs
+}
+
+// Pipeline dissects captures, one after the other, into one sink:
+//
+//	source -> link -> IP fragments -> flow -> TCP stream -> frame    -> protocol -> hold -> sink
+//	                                       -> datagram               ->
+type Pipeline struct {
+	options Options
+	hold    *Hold
+	tally   tally
+	file    int
+}
+
+// NewPipeline returns a pipeline in front of a sink.
+func NewPipeline(sink Sink, o Options) *Pipeline {
+	p := &Pipeline{options: o, file: o.File}
+	p.tally.sink = sink
+	p.hold = NewHold(&p.tally, o.Hold)
+	return p
+}
+
+// tally counts the records on their way to the sink.
+type tally struct {
+	sink    Sink
+	summary *Summary
+}
+
+func (t *tally) Write(r *Record) error {
+	t.summary.AddRecord(r)
+	return t.sink.Write(r)
+}
+
+func (t *tally) Flush() error { return t.sink.Flush() }
+
+// Result is what a capture held, beside its records.
+type Result struct {
+	Summary  Summary
+	Sessions []*Session // all of them, with what they have learned
+}
+
+// Run dissects one capture up to its end. Each capture has its own state. Beside an
+// error of the source, what came before it has been written.
+func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
+	r := &run{Pipeline: p, expected: map[netip.AddrPort][]*Session{}, schemas: map[Protocol]*schema.Protocol{}}
+	if err := r.load(); err != nil {
+		return nil, err
+	}
+	r.link.Owned = r.owned
+	p.tally.summary = &r.summary
+	err := r.loop(ctx, src)
+	if end := r.end(); err == nil {
+		err = end
+	}
+	p.file++
+	return &Result{Summary: r.summary, Sessions: r.all}, err
+}
+
+// run is the state of one capture.
+type run struct {
+	*Pipeline
+	schemas   map[Protocol]*schema.Protocol
+	ports     map[portKey]Protocol
+	link      LinkDecoder
+	headers   Headers
+	packet    Packet
+	pieces    []int
+	assembler reassembly.Assembler
+	fragments reassembly.Defragmenter
+	flows     flowTable
+	swept     time.Time
+	started   time.Time // of the first packet
+	previous  time.Time // of the packet before
+	now       time.Time // of this one
+	sessions  int        // ever
+	live      []*Session // not closed
+	all       []*Session
+	expected  map[netip.AddrPort][]*Session
+	scratch   []*Session
+	place     Place // where records go: the end, or the place of a datagram that waited
+	summary   Summary
+	err       error // the sink's first
+}
+
+type portKey struct {
+	transport schema.Transport
+	port      uint16
+}
+
+// load loads the schemas and makes the table of ports.
+func (r *run) load() error {
+	r.ports = map[portKey]Protocol{}
+	protocols := r.options.Protocols
+	for _, p := range protocols {
+		s, err := p.Schema()
+		if err == nil && r.options.Schema != nil {
+			s, err = r.options.Schema(s)
+		}
+		if err != nil {
+			return err
+		}
+		r.schemas[p] = s
+		for _, port := range s.Ports {
+			if k := (portKey{port.Transport, uint16(port.Number)}); r.ports[k] == nil {
+				r.ports[k] = p
+			}
+		}
+	}
+	for _, a := range r.options.Assigned {
+		r.ports[portKey{a.Transport, a.Port}] = a.Protocol
+	}
+	return nil
+}
+
+// owned reports whether a UDP port belongs to a protocol.
+func (r *run) owned(port uint16) bool { return r.ports[portKey{schema.UDP, port}] != nil }
+
+// loop is the one loop: a packet in, its records out.
+func (r *run) loop(ctx context.Context, src Source) error {
+	for r.err == nil {
+		if r.summary.Packets&0xff == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := src.Next(&r.packet); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		if err := r.take(&r.packet); err != nil {
+			return err
+		}
+	}
+	return r.err
+}
+
+// take dissects one packet.
+func (r *run) take(p *Packet) error {
+	if r.summary.AddPacket(p); r.summary.Packets == 1 {
+		r.started, r.now = p.Time, p.Time
+	}
+	r.previous, r.now = r.now, p.Time
+	r.assembler.Tick(p.Time)
+	r.orphans(r.fragments.Tick(p.Time))
+	r.sink(r.hold.Advance(p.Time))
+	if r.options.Live {
+		r.sink(r.hold.Expire(time.Now()))
+	}
+	r.sweep(p.Time)
+
+	h := &r.headers
+	if err := r.link.Decode(h, p); err != nil {
+		return r.undecodable(err)
+	}
+	r.pieces = append(r.pieces[:0], p.Number)
+	if h.Content == FragmentContent && !r.fragment(h) {
+		return nil
+	}
+	switch h.Content {
+	case TCPContent:
+		r.segment(h)
+	case UDPContent:
+		r.datagram(h)
+	case ICMPContent:
+		r.trouble(h)
+	}
+	return nil
+}
+
+// undecodable counts a packet whose headers are broken. A link type that is not
+// supported ends the run: none of the packets can be read.
+func (r *run) undecodable(err error) error {
+	var link *UnsupportedLinkError
+	if errors.As(err, &link) {
+		return err
+	}
+	var e *wire.Error
+	if errors.As(err, &e) {
+		r.summary.Errors[e.Kind]++
+		c := Carrier{Packets: []int{r.packet.Number}, Time: r.packet.Time, Digits: r.packet.Digits}
+		rec := r.record(&c, EventRecord)
+		rec.Code, rec.Err, rec.Text = "bad_packet", e, err.Error()
+		r.push(rec)
+	}
+	return nil
+}
+
+// fragment takes a piece of an IP packet, and goes on with the whole one in h once
+// it is there.
+func (r *run) fragment(h *Headers) bool {
+	d, verdict := r.fragments.Add(&reassembly.Fragment{
+		Key: reassembly.FragmentKey{
+			Src: h.Src, Dst: h.Dst, ID: h.Piece.ID, Link: uint32(h.Tunnel) ^ uint32(h.Tunnel>>32), Protocol: h.Protocol,
+		},
+		Offset: h.Piece.Offset, More: h.Piece.More, Payload: h.Payload, Length: h.PayloadLength,
+		Packet: r.packet.Number, Time: r.packet.Time,
+	})
+	if verdict != reassembly.Complete {
+		return false
+	}
+	r.summary.Conflicts += d.Conflicts
+	r.pieces = r.pieces[:0]
+	for _, p := range d.Pieces {
+		r.pieces = append(r.pieces, p.Packet)
+	}
+	if err := r.link.DecodeTransport(h, h.Protocol, d.Payload, d.Length); err != nil {
+		r.undecodable(err)
+		return false
+	}
+	return true
+}
+
+// orphans reports datagrams of which only a part was captured.
+func (r *run) orphans(list []reassembly.Orphan) {
+	for _, o := range list {
+		c := Carrier{Time: o.Time, Digits: r.packet.Digits}
+		for _, p := range o.Pieces {
+			c.Packets = append(c.Packets, p.Packet)
+		}
+		rec := r.record(&c, EventRecord)
+		rec.Code = "fragments_incomplete"
+		rec.Text = strconv.Itoa(o.Bytes) + " bytes of a fragmented datagram captured: " + o.Loss.String()
+		rec.Src, rec.Dst = netip.AddrPortFrom(o.Key.Src, 0), netip.AddrPortFrom(o.Key.Dst, 0)
+		r.push(rec)
+	}
+}
+
+// flow returns the flow of a packet, a new one if need be.
+func (r *run) flow(h *Headers, t schema.Transport) (*Flow, reassembly.Side) {
+	k, side := keyOf(h, t)
+	f := r.flows.find(k)
+	if f == nil {
+		if len(r.flows.flows) >= MaxFlows {
+			r.evict(r.flows.first)
+		}
+		f = r.flows.add(k, h, side)
+		f.run = r
+		for i := range f.streams {
+			f.streams[i] = stream{flow: f, side: reassembly.Side(i)}
+		}
+		r.recognizePort(f)
+	}
+	r.flows.touch(f, r.packet.Time)
+	return f, side
+}
+
+// recognizePort finds the protocol of a new flow by its ports, or because its
+// server was announced.
+func (r *run) recognizePort(f *Flow) {
+	if r.options.Only != nil {
+		f.protocol = r.options.Only
+	}
+	for side, end := range f.Ends {
+		client := reassembly.Side(side).Peer()
+		if list := r.expected[end]; len(list) > 0 && f.Transport == schema.UDP {
+			f.protocol = list[0].protocol
+			f.setClient(client, saidEvidence)
+			return
+		}
+		if p := r.ports[portKey{f.Transport, end.Port()}]; p != nil && (f.protocol == nil || f.protocol == p) {
+			if f.protocol = p; f.evidence == portEvidence {
+				f.client, f.evidence = -1, noEvidence // both ports are the protocol's
+				return
+			}
+			f.setClient(client, portEvidence)
+		}
+	}
+}
+
+// recognizeContent offers the first bytes of a flow to each protocol.
+func (r *run) recognizeContent(f *Flow, side reassembly.Side, data []byte) {
+	for _, p := range r.options.Protocols {
+		if f.protocol != nil && f.protocol != p {
+			continue
+		}
+		by, ok := p.Recognize(f.Transport, data)
+		if !ok {
+			continue
+		}
+		f.protocol = p
+		switch by {
+		case schema.Client:
+			f.setClient(side, saidEvidence)
+		case schema.Server:
+			f.setClient(side.Peer(), saidEvidence)
+		}
+		return
+	}
+}
+
+// maxLooks is how many datagrams or chunks may tell nothing before a flow is taken
+// for something else's.
+const maxLooks = 8
+
+// decide settles what a flow is by its first bytes, and reports whether it is a
+// protocol's.
+func (r *run) decide(f *Flow, side reassembly.Side, data []byte) bool {
+	if f.state != undecided {
+		return f.state == accepted
+	}
+	if f.protocol == nil || f.evidence < saidEvidence {
+		r.recognizeContent(f, side, data)
+	}
+	if f.protocol != nil {
+		f.state = accepted
+		return true
+	}
+	if f.looks++; f.looks >= maxLooks || len(f.streams[0].buf)+len(f.streams[1].buf) > maxUndecided {
+		r.ignore(f)
+	}
+	return false
+}
+
+// ignore counts a flow of no known protocol, and looks at it no more.
+func (r *run) ignore(f *Flow) {
+	f.state = ignored
+	r.summary.OtherFlows++
+	f.conn, f.queue = nil, nil
+	for i := range f.streams {
+		f.streams[i].buf, f.streams[i].pieces = nil, nil
+	}
+}
+
+// datagram takes a UDP packet.
+func (r *run) datagram(h *Headers) {
+	f, side := r.flow(h, schema.UDP)
+	if !r.decide(f, side, h.Payload) {
+		return
+	}
+	d := Datagram{
+		Carrier: Carrier{
+			Flow: f, Direction: f.direction(side), Packets: r.pieces, Time: r.packet.Time, Digits: r.packet.Digits, side: side,
+		},
+		Data: h.Payload, Length: h.PayloadLength,
+	}
+	if len(f.queue) > 0 || !r.decode(f, &d, Place{}, false) {
+		r.wait(f, &d)
+		if f.Session == nil {
+			r.retry(f)
+		}
+	}
+}
+
+// segment takes a TCP packet.
+func (r *run) segment(h *Headers) {
+	f, side := r.flow(h, schema.TCP)
+	if f.state == ignored && h.Flags&SYN == 0 {
+		return
+	}
+	g := reassembly.Segment{
+		Side: side, Flags: reassembly.Flags(h.Flags), Seq: h.Seq, Ack: h.Ack,
+		Payload: h.Payload, Length: h.PayloadLength, Packet: r.packet.Number, Time: r.packet.Time,
+	}
+	if f.conn == nil {
+		f.conn = r.assembler.Connection(f)
+		f.state = undecided
+	}
+	if !f.conn.Add(&g) {
+		f = r.reuse(f, h, side)
+		f.conn.Add(&g)
+	}
+	if f.done = f.conn != nil && f.conn.Done(); f.done && f.Session != nil && f.evidenceOfEnd != "" {
+		r.close(f.Session, &Carrier{Flow: f, Packets: r.pieces, Time: r.packet.Time, Digits: r.packet.Digits}, f.evidenceOfEnd)
+	}
+}
+
+// reuse ends a connection whose endpoints begin another one.
+func (r *run) reuse(f *Flow, h *Headers, side reassembly.Side) *Flow {
+	for i := range f.streams {
+		f.streams[i].end()
+	}
+	if s := f.Session; s != nil {
+		r.close(s, &Carrier{Flow: f, Packets: r.pieces, Time: r.packet.Time, Digits: r.packet.Digits}, "port reused")
+	}
+	r.flows.remove(f)
+	n, _ := r.flow(h, schema.TCP)
+	n.conn = r.assembler.Connection(n)
+	return n
+}
+
+// Chunk takes the next bytes of one of f's streams.
+func (f *Flow) Chunk(c reassembly.Chunk) {
+	s := &f.streams[c.Side]
+	if f.state == undecided {
+		s.keep(c.Data, c.Offset, c)
+		if !f.run.decide(f, c.Side, s.buf) {
+			return
+		}
+		f.begin(c)
+		return
+	}
+	if f.state == accepted {
+		s.chunk(c)
+	}
+}
+
+// begin gives a connection that has been recognised its session, and cuts what its
+// streams have kept.
+func (f *Flow) begin(c reassembly.Chunk) {
+	r := f.run
+	carrier := Carrier{Flow: f, Direction: f.direction(c.Side), Packets: r.pieces, Time: c.Time, Digits: r.packet.Digits, side: c.Side}
+	if s := r.sessionOf(f); s != nil {
+		s.adopt(f)
+		r.settleRoles(f)
+	} else {
+		reason := "syn"
+		if !f.opened {
+			reason = "joined mid-stream"
+		}
+		r.open(f.protocol, f, &carrier, !f.opened, reason)
+	}
+	for i := range f.streams {
+		s := &f.streams[i]
+		if s.joined {
+			s.lose()
+		}
+		switch {
+		case len(s.buf) == 0:
+		case s.state == hunting:
+			s.hunt(false)
+		default:
+			s.drop(s.cut(s.buf, s.base, s.pieces))
+			if s.state == hunting {
+				s.hunt(false)
+			}
+		}
+	}
+}
+
+// sessionOf finds the session of a connection whose start was not captured: the one
+// between the same hosts that has only datagrams so far.
+func (r *run) sessionOf(f *Flow) *Session {
+	if f.opened {
+		return nil
+	}
+	for _, s := range r.candidates(f) {
+		if s.Joined && !s.has(schema.TCP) {
+			return s
+		}
+	}
+	return nil
+}
+
+// Gap takes the place of bytes that were not captured.
+func (f *Flow) Gap(g reassembly.Gap) {
+	switch f.state {
+	case accepted:
+		f.streams[g.Side].gap(g)
+	case undecided:
+		s := &f.streams[g.Side]
+		s.buf, s.joined = s.buf[:0], true
+	}
+}
+
+// Event takes what the connection tells beside its bytes.
+func (f *Flow) Event(e reassembly.Event) {
+	r := f.run
+	switch e.Kind {
+	case reassembly.Opened:
+		f.opened = true
+		f.setClient(e.Side, synEvidence)
+		return
+	case reassembly.Joined:
+		f.streams[e.Side].joined = true
+	case reassembly.Retransmission, reassembly.SYNRetransmission, reassembly.Overlap:
+		if f.state == accepted {
+			r.summary.Segments.Retransmitted++
+		}
+		return
+	case reassembly.KeepAlive:
+		r.summary.Segments.KeepAlives++
+		return
+	case reassembly.OutOfOrder:
+		if f.state == accepted {
+			r.summary.Segments.OutOfOrder++
+		}
+		return
+	case reassembly.Conflict:
+		r.summary.Conflicts++
+	case reassembly.Closed:
+		f.streams[e.Side].end()
+		f.evidenceOfEnd = "closed"
+	case reassembly.Reset:
+		f.streams[0].end()
+		f.streams[1].end()
+		f.evidenceOfEnd = "reset"
+	}
+	if f.state != accepted && f.protocol == nil {
+		return
+	}
+	c := Carrier{
+		Flow: f, Direction: f.direction(e.Side), Packets: []int{e.Packet}, Time: e.Time, Digits: r.packet.Digits, side: e.Side,
+	}
+	r.event(&c, e.Kind.String(), eventText(e))
+}
+
+func eventText(e reassembly.Event) string {
+	if e.Bytes == 0 {
+		return ""
+	}
+	return strconv.FormatInt(e.Bytes, 10) + " bytes at offset " + strconv.FormatInt(e.Offset, 10)
+}
+
+// trouble reports an ICMP error about a flow. What it quotes is no traffic.
+func (r *run) trouble(h *Headers) {
+	text := h.Trouble()
+	q := &h.Message.Quote
+	if text == "" || !q.Src.IsValid() {
+		return
+	}
+	t := schema.UDP
+	if q.Protocol == ipTCP {
+		t = schema.TCP
+	}
+	k, side := keyOf(&Headers{Src: q.Src, Dst: q.Dst, SrcPort: q.SrcPort, DstPort: q.DstPort, Tunnel: h.Tunnel}, t)
+	f := r.flows.find(k)
+	if f == nil || f.state != accepted {
+		return
+	}
+	r.event(&Carrier{
+		Flow: f, Direction: f.direction(side), Packets: r.pieces, Time: r.packet.Time, Digits: r.packet.Digits, side: side,
+	}, "icmp_error", text)
+}
+
+// sweep forgets connections that were closed long ago.
+func (r *run) sweep(now time.Time) {
+	if now.Sub(r.swept) < closedFlow/4 {
+		return
+	}
+	r.swept = now
+	for f := r.flows.first; f != nil && now.Sub(f.last) > closedFlow; {
+		next := f.next
+		if f.done || f.state == ignored {
+			r.drop(f)
+		}
+		f = next
+	}
+}
+
+// evict makes room for another flow.
+func (r *run) evict(f *Flow) {
+	r.summary.Evictions++
+	if f.state == accepted {
+		c := Carrier{Flow: f, Time: r.packet.Time, Digits: r.packet.Digits}
+		r.event(&c, "evicted", "forgotten after "+r.packet.Time.Sub(f.last).Truncate(time.Second).String()+" of silence, to make room")
+	}
+	r.drop(f)
+}
+
+// drop forgets a flow, after what it still holds.
+func (r *run) drop(f *Flow) {
+	r.finish(f)
+	r.flows.remove(f)
+	if s := f.Session; s != nil {
+		f.done = true
+		if !s.has(schema.TCP) && !s.has(schema.UDP) {
+			r.close(s, &Carrier{Flow: f, Time: r.packet.Time, Digits: r.packet.Digits}, "idle")
+		}
+	}
+}
+
+// finish hands on what a flow still holds.
+func (r *run) finish(f *Flow) {
+	if f.conn != nil {
+		f.conn.Flush()
+	}
+	for i := range f.streams {
+		if f.state == accepted {
+			f.streams[i].end()
+		}
+	}
+}
+
+// end finishes the capture.
+func (r *run) end() error {
+	r.orphans(r.fragments.Flush())
+	for f := r.flows.first; f != nil; f = f.next {
+		r.finish(f)
+		if f.state == undecided {
+			r.summary.OtherFlows++
+		}
+	}
+	r.sink(r.hold.Close())
+	return r.err
+}
+
+// sink keeps the sink's first error, which ends the run.
+func (r *run) sink(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+}
+
+// record returns an empty record of some type, with what is known of its place.
+func (r *run) record(c *Carrier, t Type) *Record {
+	rec := r.hold.Take()
+	rec.Type, rec.File, rec.Time, rec.Digits = t, r.file, c.Time, c.Digits
+	rec.Started, rec.Previous = r.started, r.previous
+	rec.Packets = append(rec.Packets, c.Packets...)
+	rec.Direction = c.Direction
+	if f := c.Flow; f != nil {
+		rec.Flow, rec.Transport = f.ID, f.Transport
+		rec.Src, rec.Dst = f.Ends[c.side], f.Ends[c.side.Peer()]
+		if s := f.Session; s != nil {
+			rec.Session, rec.Protocol = s.ID, s.schema.Name
+		}
+	}
+	return rec
+}
+
+// frameRecord returns an empty record of a frame or of a record in a datagram.
+func (r *run) frameRecord(c *Carrier) *Record { return r.record(c, FrameRecord) }
+
+// push hands on a record.
+func (r *run) push(rec *Record) { r.sink(r.hold.Fill(r.place, rec)) }
+
+// event reports something that happened to a flow.
+func (r *run) event(c *Carrier, code, text string) {
+	rec := r.record(c, EventRecord)
+	rec.Code, rec.Text = code, text
+	r.push(rec)
+}
+
+// sessionRecord reports that a session begins or ends.
+func (r *run) sessionRecord(s *Session, c *Carrier, state, reason string) {
+	rec := r.record(c, SessionRecord)
+	rec.Session, rec.Protocol = s.ID, s.schema.Name
+	rec.Client, rec.Server = s.Client, s.Server
+	rec.Code, rec.Text = state, reason
+	r.push(rec)
+}

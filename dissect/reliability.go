@@ -1,0 +1,716 @@
+package dissect
+
+import (
+	"hash/maphash"
+	"slices"
+	"strconv"
+	"time"
+
+	"opscope/reassembly"
+)
+
+// Rules are what a protocol says about records with a sequence.
+type Rules struct {
+	Serial       reassembly.Serial // how sequences wrap
+	Start        uint64            // the first sequence of a session
+	Window       int               // how far ahead of the expected one a receiver accepts, 0 for any distance
+	InFlight     int               // how many unacknowledged ones a sender may have, 0 for any number
+	Delivery     Delivery
+	Acknowledged bool // the receiver acknowledges each record it accepts
+}
+
+// Delivery is what a receiver does with a record that is newer than expected.
+type Delivery uint8
+
+// The deliveries, by example of Wulfram's stream modes.
+const (
+	Latest  Delivery = iota // mode 1: delivers it, and never delivers an older one
+	Ordered                 // mode 3: keeps it until those before it have come
+)
+
+// Copy says what the caller knows of a record that was there before.
+type Copy uint8
+
+// The copies.
+const (
+	NoCopy      Copy = iota // nothing, it is for the stream to find out
+	CaptureCopy             // the capture shows one and the same packet twice
+	DesignCopy              // the record itself says that it is a further copy
+)
+
+// Disposition is what a receiver does with a record, if it has seen what the
+// capture shows, and nothing else.
+type Disposition uint8
+
+// The dispositions.
+const (
+	Next         Disposition = iota // the expected one: delivered
+	Future                          // Ordered: ahead, kept until its turn
+	Newer                           // Latest: ahead, delivered, those between are skipped
+	Stale                           // older than the expected one: dropped
+	BeyondWindow                    // too far ahead: dropped
+	Impossible                      // no sequence of the protocol
+)
+
+// String returns "next", "future", "newer", "stale", "beyond_window" or
+// "impossible".
+func (d Disposition) String() string {
+	return [...]string{"next", "future", "newer", "stale", "beyond_window", "impossible"}[d]
+}
+
+// Verdict is what an acknowledgement turns out to be.
+type Verdict uint8
+
+// The verdicts.
+const (
+	AcksNew     Verdict = iota // the first for a record in the capture
+	AcksAgain                  // for one that was acknowledged before
+	AcksIgnored                // for one that the sender gave up: it answers that
+	AcksEarlier                // for one that was sent before the capture began
+	AcksStale                  // for one of long ago
+	AcksUnseen                 // for one that the capture does not show, or that was never sent
+)
+
+// String returns "new", "repeat", "ignored", "earlier", "stale" or "unknown".
+func (v Verdict) String() string {
+	return [...]string{"new", "repeat", "ignored", "earlier", "stale", "unknown"}[v]
+}
+
+const (
+	// historySize is how many records a stream remembers: four times what a sender
+	// of Wulfram may have in flight, so that copies and late acknowledgements of
+	// them are recognised.
+	historySize = 64
+	// marksSize is how many skipped sequences a stream remembers, and how many that
+	// were acknowledged unseen.
+	marksSize = 16
+	// flightTime is how long a record counts as in flight after it was last sent.
+	// A sender repeats it within 1 s for as long as it has no acknowledgement, so
+	// after twice that it has one, which the capture missed.
+	flightTime = 2 * time.Second
+	// openRTT is the round trip of a record that was sent more than once: nobody
+	// can tell which copy the acknowledgement answers.
+	openRTT = time.Duration(-1)
+)
+
+// SequenceStream follows the records of one session and direction that share one
+// sequence, and the acknowledgements the other side sends for them. What it finds
+// it writes on the records: notes, and the state of the acknowledgement.
+//
+// It stands between the two. A record in the capture may never have arrived, and
+// one that is not may have; so an acknowledgement counts as proof that the record
+// arrived, whatever the capture shows. Two records in a row that lie beyond all a
+// sender may have in flight, close to each other, show that the capture missed
+// what lies before them; a single one shows nothing.
+type SequenceStream struct {
+	hold  *Hold
+	rules Rules
+
+	joined   bool     // the session began before the capture
+	started  bool     // first, next and newest are known
+	answered bool     // an acknowledgement was seen
+	first    uint64   // where it starts, for all we know
+	next     uint64   // the receiver expects this one
+	newest   uint64   // the furthest on that was sent
+	queued   []uint64 // the receiver has them, ahead of next
+	far      bool     // the last record was far beyond the window, at farSeq
+	farSeq   uint64
+
+	sent    []*sent // in the order of the capture, at most historySize
+	top     uint64  // the furthest on of these and those before, accepted or not
+	free    []*sent // for the next ones
+	ignored marks   // the receiver was told to skip them
+	unseen  marks   // acknowledged, while the capture had not shown them
+	restart restart
+	evicted int
+}
+
+// sent is a record that was sent. Once it is in a stream it does not move.
+type sent struct {
+	ticket  Ticket
+	seq     uint64
+	opcode  int
+	message string
+	packet  int
+	time    time.Time
+	last    time.Time // when the last copy was sent, on the first one
+	sum     uint64    // of the payload
+	size    int
+	copy    bool // the same sequence was there before
+	shown   bool // a packet that the capture shows again: nothing was sent
+	state   AckState
+	by      int // packet of the acknowledgement
+}
+
+// marks are sequences about which a packet said something.
+type marks []mark
+
+type mark struct {
+	seq    uint64
+	packet int
+}
+
+// find returns the packet that marked seq, and whether there is one.
+func (m marks) find(seq uint64) (packet int, ok bool) {
+	for _, k := range m {
+		if k.seq == seq {
+			return k.packet, true
+		}
+	}
+	return 0, false
+}
+
+// add marks seq, unless it is, and drops the oldest mark if there are too many.
+func (m *marks) add(seq uint64, packet int) {
+	if _, ok := m.find(seq); ok {
+		return
+	}
+	if len(*m) == marksSize {
+		*m = slices.Delete(*m, 0, 1)
+	}
+	*m = append(*m, mark{seq, packet})
+}
+
+// prune drops what is so far behind next that its sequence may come again.
+func (m *marks) prune(s reassembly.Serial, next uint64) {
+	for i := len(*m) - 1; i >= 0; i-- {
+		if s.Diff(next, (*m)[i].seq) > historySize {
+			*m = slices.Delete(*m, i, i+1)
+		}
+	}
+}
+
+// restart is the last order to start anew.
+type restart struct {
+	state   AckState // AckNone: there was none
+	seq     uint64
+	message string
+	packet  int
+	time    time.Time
+	again   bool // it was sent more than once
+}
+
+// NewSequenceStream returns a stream whose records go through h. A stream that was
+// joined in its middle starts wherever its first record is.
+func NewSequenceStream(h *Hold, rules Rules, joined bool) *SequenceStream {
+	s := &SequenceStream{hold: h, rules: rules}
+	s.Reset(joined)
+	return s
+}
+
+// Reset starts anew, as for a new session: nothing that was sent before counts.
+func (s *SequenceStream) Reset(joined bool) {
+	s.forget(func(*sent) bool { return true })
+	s.ignored, s.unseen = s.ignored[:0], s.unseen[:0]
+	s.restart = restart{}
+	s.answered, s.joined, s.started = false, joined, false
+	if !joined {
+		s.begin(s.rules.Start)
+	}
+}
+
+// begin has the receiver expect seq, with nothing before it.
+func (s *SequenceStream) begin(seq uint64) {
+	s.started, s.far = true, false
+	if len(s.sent) == 0 {
+		s.top = s.rules.Serial.Add(seq, -1)
+	}
+	s.queued = s.queued[:0]
+	s.first, s.next, s.newest = seq, seq, s.rules.Serial.Add(seq, -1)
+}
+
+// Evicted returns how many records were forgotten while they still waited for an
+// acknowledgement.
+func (s *SequenceStream) Evicted() int { return s.evicted }
+
+// Sent takes the record r with this sequence. The payload is what must be equal in
+// a copy, without the sequence; it is not kept. r is not pushed yet; where records
+// are acknowledged its state is set, so that the Hold knows whether it waits.
+func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Disposition {
+	e := sent{
+		seq: seq, opcode: r.Opcode, message: r.Message, packet: r.lastPacket(),
+		time: r.Time, last: r.Time, shown: c == CaptureCopy,
+		sum: maphash.Bytes(s.hold.seed, payload), size: len(payload),
+	}
+	first, same := s.earlier(&e)
+	e.copy = first != nil
+
+	d := s.arrive(r, &e, first)
+	switch {
+	case first == nil:
+		s.remarkFirst(r, &e, c)
+	case c == CaptureCopy:
+		r.note("duplicate", packetText("same as", first))
+	case same == nil:
+		r.note("conflict", packetText("other bytes than", first))
+	case c == DesignCopy:
+		r.note("resend_copy", packetText("same bytes as", same))
+	default:
+		r.note("retransmission", packetText("same bytes as", same))
+	}
+	if first != nil && !e.shown {
+		first.last = r.Time
+	}
+	s.expect(r, &e, first)
+	s.remember(r, &e)
+	return d
+}
+
+// earlier returns the first record with the sequence of e, and the first of those
+// that has its bytes too.
+func (s *SequenceStream) earlier(e *sent) (first, same *sent) {
+	if s.rules.Serial.Less(s.top, e.seq) { // the usual case: all are older
+		return nil, nil
+	}
+	for _, o := range s.sent {
+		if o.seq != e.seq {
+			continue
+		}
+		if first == nil {
+			first = o
+		}
+		if o.equal(e) {
+			return first, o
+		}
+	}
+	return first, nil
+}
+
+func (e *sent) equal(o *sent) bool {
+	return e.sum == o.sum && e.size == o.size && e.opcode == o.opcode
+}
+
+// arrive moves the receiver's cursor and notes what it means for e to come now.
+func (s *SequenceStream) arrive(r *Record, e, first *sent) Disposition {
+	serial, seq := s.rules.Serial, e.seq
+	if !serial.Contains(seq) {
+		code := "out_of_range"
+		if seq == 65535 {
+			code = "sequence_65535"
+		}
+		r.note(code, "")
+		return Impossible
+	}
+	if !s.started {
+		s.begin(seq)
+	}
+	expected := s.next
+	d := s.accept(seq)
+	switch d {
+	case Stale:
+		if by, ok := s.unseen.find(seq); ok && first == nil {
+			r.note("out_of_order", "after its acknowledgement in packet "+strconv.Itoa(by))
+		} else if s.outdated(e, first) {
+			r.note("stale", sequenceText("expected ", expected))
+		}
+		return d
+	case BeyondWindow:
+		r.note("out_of_window", sequenceText("expected ", expected))
+		return d
+	}
+	ahead := serial.Diff(seq, s.newest)
+	switch {
+	case ahead < 0 && first == nil:
+		r.note("out_of_order", sequenceText("after ", s.newest))
+	case ahead > 1 && d != Next:
+		code := "sequence_gap"
+		if s.rules.Delivery == Latest && s.rules.Acknowledged {
+			code = "sequence_skipped" // the sender's newest is all that matters
+		}
+		r.note(code, rangeText(serial.Next(s.newest), serial.Add(seq, -1)))
+	}
+	if ahead > 0 {
+		s.newest = seq
+	}
+	return d
+}
+
+// outdated reports whether e, which is stale, is that for another reason than being
+// a copy.
+func (s *SequenceStream) outdated(e, first *sent) bool {
+	switch {
+	case e.shown:
+		return false
+	case first != nil: // a newer one has taken its place
+		return s.rules.Delivery == Latest && s.rules.Serial.Next(e.seq) != s.next
+	}
+	// In a stream that was joined, one from before the first is merely late.
+	return !s.joined || !s.rules.Serial.Less(e.seq, s.first)
+}
+
+// accept does what the receiver does with seq.
+func (s *SequenceStream) accept(seq uint64) Disposition {
+	ahead := s.rules.Serial.Diff(seq, s.next)
+	if s.beyond(ahead) && s.resumed(seq, ahead) {
+		ahead = s.rules.Serial.Diff(seq, s.next)
+	}
+	switch {
+	case ahead < 0:
+		return Stale
+	case s.beyond(ahead):
+		return BeyondWindow
+	}
+	s.far = false
+	s.ignored.prune(s.rules.Serial, s.next)
+	s.unseen.prune(s.rules.Serial, s.next)
+	s.take(seq, ahead)
+	switch {
+	case ahead == 0:
+		return Next
+	case s.rules.Delivery == Ordered:
+		return Future
+	}
+	return Newer
+}
+
+// take has the receiver take seq, which is that much ahead: the cursor moves, or
+// the record is kept until its turn.
+func (s *SequenceStream) take(seq uint64, ahead int64) {
+	if ahead > 0 && s.rules.Delivery == Ordered {
+		if len(s.queued) < historySize && !slices.Contains(s.queued, seq) {
+			s.queued = append(s.queued, seq)
+		}
+		return
+	}
+	s.next = s.rules.Serial.Next(seq)
+	s.settle()
+}
+
+// settle moves the cursor over what the receiver has already, or skips.
+func (s *SequenceStream) settle() {
+	for {
+		if i := slices.Index(s.queued, s.next); i >= 0 {
+			s.queued = slices.Delete(s.queued, i, i+1)
+		} else if _, skip := s.ignored.find(s.next); !skip {
+			return
+		}
+		s.next = s.rules.Serial.Next(s.next)
+	}
+}
+
+// beyond reports whether a receiver does not accept what is that far ahead.
+func (s *SequenceStream) beyond(ahead int64) bool {
+	return s.rules.Window > 0 && ahead > int64(s.rules.Window)
+}
+
+// resumed reports whether seq, beyond the window, shows that the capture missed
+// something, and moves the cursor past that.
+func (s *SequenceStream) resumed(seq uint64, ahead int64) bool {
+	if ahead <= int64(s.rules.InFlight) {
+		return false
+	}
+	if step := s.rules.Serial.Diff(seq, s.farSeq); s.far && step > 0 && !s.beyond(step) {
+		s.jump(s.farSeq)
+		return true
+	}
+	s.far, s.farSeq = true, seq
+	return false
+}
+
+// jump moves the cursor behind seq, which the receiver has, whatever was before.
+func (s *SequenceStream) jump(seq uint64) {
+	s.next = s.rules.Serial.Next(seq)
+	s.queued = s.queued[:0]
+	if s.rules.Serial.Less(s.newest, seq) {
+		s.newest = seq
+	}
+	s.settle()
+}
+
+// remarkFirst notes what is odd about e, whose sequence was not there before.
+func (s *SequenceStream) remarkFirst(r *Record, e *sent, c Copy) {
+	switch c {
+	case CaptureCopy:
+		r.note("duplicate", "")
+		return
+	case DesignCopy:
+		r.note("resend_copy", "the first one is not in the capture")
+		return
+	}
+	if !s.rules.Acknowledged {
+		return
+	}
+	inFlight := 1
+	var rebuilt *sent
+	for _, o := range s.sent {
+		if o.state != AckPending || o.copy || e.time.Sub(o.last) > flightTime {
+			continue
+		}
+		inFlight++
+		if e.size > 0 && o.equal(e) {
+			rebuilt = o
+		}
+	}
+	if rebuilt != nil {
+		r.note("same_payload_new_sequence", packetText("same payload as", rebuilt)+
+			sequenceText(", ", rebuilt.seq))
+	}
+	deaf := s.joined && !s.answered // perhaps only one direction was captured
+	if s.rules.InFlight > 0 && inFlight > s.rules.InFlight && !deaf {
+		r.note("too_many_in_flight", strconv.Itoa(inFlight)+" without acknowledgement")
+	}
+}
+
+// expect says what r may expect for an acknowledgement.
+func (s *SequenceStream) expect(r *Record, e, first *sent) {
+	if !s.rules.Acknowledged {
+		return
+	}
+	e.state = AckPending
+	if by, ok := s.ignored.find(e.seq); ok {
+		e.state, e.by = AckIgnored, by
+	}
+	if by, ok := s.unseen.find(e.seq); ok {
+		e.state, e.by = AckAcked, by
+	}
+	if first != nil && (first.state == AckAcked || first.state == AckDuplicate) {
+		e.state, e.by = AckDuplicate, first.by
+	}
+	r.Ack = Ack{State: e.state, By: e.by, RTT: openRTT}
+}
+
+// remember keeps e, in the place of the oldest if there are too many.
+func (s *SequenceStream) remember(r *Record, e *sent) {
+	if len(s.sent) == s.size() {
+		oldest := s.sent[0]
+		if oldest.state == AckPending {
+			s.evicted++
+		}
+		s.hold.Forget(&oldest.ticket)
+		s.sent = slices.Delete(s.sent, 0, 1)
+		s.free = append(s.free, oldest)
+	}
+	if len(s.free) == 0 {
+		s.free = append(s.free, new(sent))
+	}
+	last := len(s.free) - 1
+	kept := s.free[last]
+	s.free = s.free[:last]
+	*kept = *e
+	s.hold.Follow(r, &kept.ticket)
+	s.sent = append(s.sent, kept)
+	if s.rules.Serial.Less(s.top, e.seq) {
+		s.top = e.seq
+	}
+}
+
+// size is how many records the stream remembers. In a small circle an older one
+// has been overtaken by the wrap.
+func (s *SequenceStream) size() int {
+	if m := s.rules.Serial.Modulus; m > 0 && m < 2*historySize {
+		return max(int(m/2), 1)
+	}
+	return historySize
+}
+
+// forget drops what was sent and is to go, and keeps its memory.
+func (s *SequenceStream) forget(gone func(*sent) bool) {
+	kept := s.sent[:0]
+	for _, e := range s.sent {
+		if gone(e) {
+			s.hold.Forget(&e.ticket)
+			s.free = append(s.free, e)
+			continue
+		}
+		kept = append(kept, e)
+	}
+	s.sent = kept
+}
+
+// Acknowledged takes the acknowledgement of a sequence, which the record r of the
+// other direction carries; r.Acks tells what it names.
+//
+// It acknowledges all copies that were sent until now, and where there is more
+// than one nobody can say after how long. Copies sent later find it there and are
+// AckDuplicate; so does a record that the capture shows behind its
+// acknowledgement, which is AckAcked then.
+func (s *SequenceStream) Acknowledged(r *Record, seq uint64) Verdict {
+	s.answered = true
+	first, copies := s.copies(seq)
+	if first == nil {
+		r.Acks = Acks{Verdict: s.acknowledgedUnseen(r, seq), Seq: int(seq), RTT: openRTT}
+		return r.Acks.Verdict
+	}
+	r.Acks = Acks{
+		Verdict: AcksAgain, Seq: int(seq), Message: first.message, Packet: first.packet, N: first.ticket.N, RTT: openRTT,
+	}
+	switch first.state {
+	case AckPending:
+		rtt := openRTT
+		if copies == 1 {
+			rtt = roundTrip(first.time, r.Time)
+		}
+		r.Acks.Verdict, r.Acks.RTT = AcksNew, rtt
+		s.resolve(r, seq, rtt)
+	case AckIgnored:
+		r.Acks.Verdict = AcksIgnored
+	default:
+		r.note("ack_repeated", "first by packet "+strconv.Itoa(first.by))
+	}
+	s.arrived(seq, true)
+	return r.Acks.Verdict
+}
+
+// resolve has r acknowledge all copies that wait for it.
+func (s *SequenceStream) resolve(r *Record, seq uint64, rtt time.Duration) {
+	for _, e := range s.sent {
+		if e.seq != seq || e.state != AckPending {
+			continue
+		}
+		a := Ack{State: AckAcked, By: r.lastPacket(), RTT: rtt}
+		if e.shown {
+			a.State, a.RTT = AckDuplicate, openRTT
+		}
+		e.state, e.by = a.State, a.By
+		s.hold.Resolve(&e.ticket, a, r)
+	}
+}
+
+// copies returns the first record with this sequence, and how often it was sent.
+func (s *SequenceStream) copies(seq uint64) (first *sent, n int) {
+	for _, e := range s.sent {
+		if e.seq != seq {
+			continue
+		}
+		if first == nil {
+			first = e
+		}
+		if !e.shown {
+			n++
+		}
+	}
+	return first, n
+}
+
+// acknowledgedUnseen takes an acknowledgement of what is not in the history.
+func (s *SequenceStream) acknowledgedUnseen(r *Record, seq uint64) Verdict {
+	serial := s.rules.Serial
+	before := s.started && serial.Less(seq, s.first)
+	near := s.rules.InFlight == 0 || serial.Diff(seq, s.first) >= -int64(s.rules.InFlight)
+	forgotten := len(s.sent) == s.size() && serial.Less(seq, s.sent[0].seq)
+	if _, ok := s.ignored.find(seq); ok {
+		return AcksIgnored
+	}
+	switch {
+	case !serial.Contains(seq):
+	case s.joined && (!s.started || before && near):
+		r.note("ack_before_capture", "")
+		return AcksEarlier
+	case before, forgotten:
+		r.note("stale_ack", sequenceText("", seq))
+		return AcksStale
+	}
+	r.note("acked_unseen", sequenceText("", seq))
+	s.unseen.add(seq, r.lastPacket())
+	s.arrived(seq, false)
+	return AcksUnseen
+}
+
+// arrived takes an acknowledgement as proof that the receiver has seq. What the
+// capture does not show, and no sender would send yet, proves nothing.
+func (s *SequenceStream) arrived(seq uint64, seen bool) {
+	if !s.started || !s.rules.Serial.Contains(seq) {
+		return
+	}
+	ahead := s.rules.Serial.Diff(seq, s.next)
+	switch {
+	case ahead < 0, !seen && s.rules.InFlight > 0 && ahead > int64(s.rules.InFlight):
+	case s.beyond(ahead):
+		s.jump(seq)
+	default:
+		s.take(seq, ahead)
+	}
+}
+
+// Ignore takes the sender's order, in its record r, to skip a sequence. The order
+// may come before the record, or in its stead; Ack.By is its packet. A Latest
+// receiver skips anyway, and does nothing.
+func (s *SequenceStream) Ignore(r *Record, seq uint64) {
+	if s.rules.Delivery != Ordered || !s.rules.Serial.Contains(seq) {
+		return
+	}
+	for _, e := range s.sent {
+		if e.seq == seq && e.state == AckPending {
+			e.state, e.by = AckIgnored, r.lastPacket()
+			s.hold.Resolve(&e.ticket, Ack{State: AckIgnored, By: e.by, RTT: openRTT}, nil)
+		}
+	}
+	s.ignored.add(seq, r.lastPacket())
+	if s.started {
+		s.settle()
+	}
+}
+
+// SetStart takes the sender's order, in its record r, that the receiver expect
+// start from now on. An Ordered receiver answers it and does nothing else. What
+// was sent before start stays known; what comes from there on is sent anew.
+func (s *SequenceStream) SetStart(r *Record, start uint64) {
+	if s.restart.state == AckPending && s.restart.seq == start {
+		s.restart.again = true
+		return
+	}
+	s.restart = restart{AckPending, start, r.Message, r.lastPacket(), r.Time, false}
+	serial := s.rules.Serial
+	if s.rules.Delivery != Latest || !serial.Contains(start) {
+		return
+	}
+	s.forget(func(e *sent) bool { return !serial.Less(e.seq, start) })
+	s.begin(start)
+}
+
+// SetStartAnswered takes the answer to SetStart, which the record r of the other
+// direction carries; r.Acks tells what it names.
+func (s *SequenceStream) SetStartAnswered(r *Record, start uint64) Verdict {
+	o := &s.restart
+	r.Acks = Acks{Verdict: AcksUnseen, Seq: int(start), RTT: openRTT}
+	switch {
+	case o.state == AckNone && s.joined:
+		r.Acks.Verdict = AcksEarlier
+		r.note("ack_before_capture", "")
+	case o.state == AckNone, o.seq != start:
+		r.note("acked_unseen", sequenceText("start at ", start))
+	case o.state == AckAcked:
+		r.Acks.Verdict, r.Acks.Message, r.Acks.Packet = AcksAgain, o.message, o.packet
+		r.note("ack_repeated", "")
+	default:
+		r.Acks.Verdict, r.Acks.Message, r.Acks.Packet = AcksNew, o.message, o.packet
+		if !o.again {
+			r.Acks.RTT = roundTrip(o.time, r.Time)
+		}
+		o.state = AckAcked
+	}
+	return r.Acks.Verdict
+}
+
+// roundTrip returns the time from one to the other, or openRTT where the capture's
+// clock went back.
+func roundTrip(from, to time.Time) time.Duration {
+	if to.Before(from) {
+		return openRTT
+	}
+	return to.Sub(from)
+}
+
+// lastPacket returns the number of the packet that completed r, or 0.
+func (r *Record) lastPacket() int {
+	if len(r.Packets) == 0 {
+		return 0
+	}
+	return r.Packets[len(r.Packets)-1]
+}
+
+// packetText names the packet of e.
+func packetText(what string, e *sent) string { return what + " packet " + strconv.Itoa(e.packet) }
+
+// sequenceText names a sequence.
+func sequenceText(what string, seq uint64) string {
+	return what + "sequence " + strconv.FormatUint(seq, 10)
+}
+
+// rangeText names the sequences from first to last.
+func rangeText(first, last uint64) string {
+	if first == last {
+		return sequenceText("", first) + " not seen"
+	}
+	return "sequences " + strconv.FormatUint(first, 10) + " to " + strconv.FormatUint(last, 10) + " not seen"
+}

@@ -1,0 +1,88 @@
+package dissect
+
+import (
+	"time"
+
+	"opscope/schema/wire"
+)
+
+// Summary is the counters of a run. The zero Summary is ready to use.
+type Summary struct {
+	First, Last    time.Time // of the packets; the earliest and the latest
+	Packets        int
+	Bytes          int64          // on the wire
+	Records        map[string]int // by protocol
+	UnknownOpcodes int
+	UnknownBodies  int
+	UndecodedBytes int64 // after the last field of records
+	Gaps           int
+	LostBytes      int64 // in gaps
+	Retransmitted  int
+	Segments       Segments
+	Conflicts      int // retransmitted segments with other bytes
+	Resyncs        int
+	Evictions      int            // because of a limit
+	Backward       int            // packets with a time before that of an earlier one
+	OtherFlows     int            // of no known protocol
+	Errors         [3]int         // records with an error, by wire.Kind
+	Notes          map[string]int // by code
+}
+
+// AddPacket counts a packet.
+func (s *Summary) AddPacket(p *Packet) {
+	s.Packets++
+	s.Bytes += int64(p.Length)
+	switch {
+	case s.Packets == 1:
+		s.First, s.Last = p.Time, p.Time
+	case p.Time.Before(s.Last):
+		s.Backward++
+		if p.Time.Before(s.First) {
+			s.First = p.Time
+		}
+	default:
+		s.Last = p.Time
+	}
+}
+
+// AddRecord counts a record with its notes and its error. Packets, conflicts,
+// evictions and flows of no known protocol are counted by who sees them.
+func (s *Summary) AddRecord(r *Record) {
+	if s.Records == nil {
+		s.Records, s.Notes = map[string]int{}, map[string]int{}
+	}
+	switch r.Type {
+	case FrameRecord:
+		s.Records[r.Protocol]++
+	case GapRecord:
+		s.Gaps++
+		s.LostBytes += r.Bytes
+	case EventRecord:
+		if r.Code == "resync" {
+			s.Resyncs++
+		}
+	}
+	s.UndecodedBytes += int64(len(r.Rest))
+	if r.Err != nil && r.Err.Kind <= wire.Incomplete {
+		s.Errors[r.Err.Kind]++
+	}
+	for _, n := range r.Notes {
+		s.Notes[n.Code]++
+		switch n.Code {
+		case "unknown_opcode", "unknown_packet_id":
+			s.UnknownOpcodes++
+		case "unknown_body":
+			s.UnknownBodies++
+		case "retransmission":
+			s.Retransmitted++
+		}
+	}
+}
+
+// Segments counts what was odd about the segments of known protocols, short of a
+// loss.
+type Segments struct {
+	Retransmitted int // with nothing new, or in part
+	KeepAlives    int
+	OutOfOrder    int
+}
