@@ -1,0 +1,253 @@
+package sink
+
+import (
+	"strconv"
+
+	"opscope/dissect"
+	"opscope/schema"
+	"opscope/schema/wire"
+)
+
+const indent = "    "
+
+// full is the Verbosity that leaves nothing out.
+const full = 2
+
+// appendDetails appends the lines under the first line of a record.
+func (t *Text) appendDetails(dst []byte, r *dissect.Record) []byte {
+	dst = t.appendOrigin(dst, r)
+	dst = t.appendEnvelope(dst, r)
+	dst = t.appendSource(dst, r)
+	for i := 0; i < len(r.Body.Nodes); i = r.Body.Next(i) {
+		dst = t.appendField(dst, r, i, -1, 1)
+	}
+	dst = t.appendUndecoded(dst, r)
+	for i := range r.Notes {
+		dst = append(t.appendNote(append(dst, indent...), &r.Notes[i]), '\n')
+	}
+	if r.Err != nil {
+		dst = append(t.appendFailure(append(dst, indent...), r), '\n')
+	}
+	return dst
+}
+
+// appendOrigin appends "packets 12 13  10.0.0.2:50111 -> 10.0.0.1:2627  offset 0".
+func (t *Text) appendOrigin(dst []byte, r *dissect.Record) []byte {
+	dst = append(dst, indent...)
+	dst = t.ink.name.paint(dst, "packets")
+	for _, n := range r.Packets {
+		dst = strconv.AppendInt(append(dst, ' '), int64(n), 10)
+	}
+	dst = appendAddress(append(dst, gutter...), r.Src)
+	dst = appendAddress(append(dst, " -> "...), r.Dst)
+	dst = strconv.AppendInt(append(dst, "  offset "...), r.Offset, 10)
+	if r.Ack.By > 0 {
+		dst = strconv.AppendInt(append(dst, "  acknowledged by packet "...), int64(r.Ack.By), 10)
+	}
+	return append(dst, '\n')
+}
+
+// appendEnvelope appends "envelope mode=1 (latest) seq=7 length=9, learned from packet 9",
+// or nothing for a record without one.
+func (t *Text) appendEnvelope(dst []byte, r *dissect.Record) []byte {
+	e := r.Envelope
+	if e == dissect.NoEnvelope {
+		return dst
+	}
+	dst = t.ink.name.paint(append(dst, indent...), "envelope")
+	if e.Mode >= 0 {
+		dst = strconv.AppendInt(append(dst, " mode="...), int64(e.Mode), 10)
+		dst = append(t.appendMode(append(dst, " ("...), r.Protocol, e.Mode), ')')
+	}
+	if e.Seq >= 0 {
+		dst = strconv.AppendInt(append(dst, " seq="...), int64(e.Seq), 10)
+	}
+	if e.Length >= 0 {
+		dst = strconv.AppendInt(append(dst, " length="...), int64(e.Length), 10)
+	}
+	if e.Prefixed {
+		dst = append(dst, " prefixed"...)
+	}
+	if e.Origin != schema.NoOrigin {
+		dst = append(append(dst, ", "...), e.Origin.String()...)
+	}
+	if e.LearnedIn > 0 {
+		dst = strconv.AppendInt(append(dst, " from packet "...), int64(e.LearnedIn), 10)
+	}
+	return append(dst, '\n')
+}
+
+// appendSource says who says that the packet looks like this.
+func (t *Text) appendSource(dst []byte, r *dissect.Record) []byte {
+	p := r.Packet
+	if p == nil || t.o.Verbosity < full && p.Confidence.Certain() {
+		return dst
+	}
+	dst = t.ink.name.paint(append(dst, indent...), "layout")
+	dst = appendEscaped(append(dst, ' '), either(p.Confidence.String(), "of no stated confidence"))
+	if p.Source != "" {
+		dst = appendEscaped(append(dst, ", "...), p.Source)
+	}
+	return append(dst, '\n')
+}
+
+// appendField appends the lines of node i, the element at this index of an
+// array, or -1 for a member.
+func (t *Text) appendField(dst []byte, r *dissect.Record, i, index, depth int) []byte {
+	n := &r.Body.Nodes[i]
+	if !shown(n) && (t.o.Verbosity < full || withheld(n)) {
+		return dst
+	}
+	for range depth {
+		dst = append(dst, indent...)
+	}
+	if index >= 0 {
+		dst = append(strconv.AppendInt(append(dst, '['), int64(index), 10), ']')
+	} else {
+		dst = t.ink.name.paint(dst, nameOf(n))
+		if t.o.Verbosity >= full && n.Field != nil && n.Field.Type != "" {
+			dst = appendEscaped(append(dst, ": "...), n.Field.Type)
+		}
+	}
+	hidden := t.redact.hidesNode(n)
+	switch {
+	case hidden:
+		dst = append(append(dst, " = "...), masked...)
+	case n.Kind == schema.Array, n.Kind == schema.Struct:
+		dst = t.appendHeading(dst, r, i)
+	default:
+		dst = t.appendLong(append(dst, " = "...), r, i)
+	}
+	dst = t.appendQualities(dst, r, n, hidden)
+	dst = append(dst, '\n')
+	if hidden {
+		return dst
+	}
+	for k, element := i+1, 0; k < r.Body.Next(i); k = r.Body.Next(k) {
+		if n.Kind == schema.Array {
+			dst = t.appendField(dst, r, k, element, depth+1)
+		} else {
+			dst = t.appendField(dst, r, k, -1, depth+1)
+		}
+		element++
+	}
+	return dst
+}
+
+// appendHeading appends, for an array, the number of its elements.
+func (t *Text) appendHeading(dst []byte, r *dissect.Record, i int) []byte {
+	if r.Body.Nodes[i].Kind == schema.Struct {
+		return dst
+	}
+	count := 0
+	for k := i + 1; k < r.Body.Next(i); k = r.Body.Next(k) {
+		count++
+	}
+	return strconv.AppendInt(append(dst, " = "...), int64(count), 10)
+}
+
+// appendLong appends the value of node i on its own line, with its unit.
+func (t *Text) appendLong(dst []byte, r *dissect.Record, i int) []byte {
+	n := &r.Body.Nodes[i]
+	limit := pageText
+	if t.o.Verbosity >= full {
+		limit = noLimit
+	}
+	switch n.Kind {
+	case schema.Null:
+		return append(dst, "(absent)"...)
+	case schema.Text, schema.String:
+		dst = t.appendQuoted(dst, &r.Body, i, limit)
+	case schema.Bytes:
+		t.value = r.Body.AppendBytes(t.value[:0], i)
+		dst = appendLongHex(dst, t.value, limit)
+	default:
+		dst = t.appendScalar(dst, &r.Body, i)
+	}
+	if n.Field != nil && n.Field.Unit != "" {
+		dst = appendEscaped(append(dst, ' '), n.Field.Unit)
+	}
+	return dst
+}
+
+// appendLongHex appends bytes as hex, in at most limit columns.
+func appendLongHex(dst, b []byte, limit int) []byte {
+	if 2*len(b) <= limit {
+		return appendHex(dst, b)
+	}
+	dst = append(appendHex(dst, b[:limit/2]), "… ("...)
+	return append(appendCount(dst, int64(len(b))), " bytes)"...)
+}
+
+// appendQualities appends what stands behind a value: how sure its layout is
+// and, when nothing is left out, its place, its bits and its source.
+func (t *Text) appendQualities(dst []byte, r *dissect.Record, n *schema.Node, hidden bool) []byte {
+	f := n.Field
+	dst = append(dst, t.ink.quiet.on...)
+	if t.o.Verbosity >= full && n.Len > 0 {
+		dst = appendRange(append(dst, "  @"...), int(n.Off), int(n.Len))
+		if !hidden {
+			dst = appendWireBits(dst, r, n)
+		}
+	}
+	if f != nil && (t.o.Verbosity >= full && f.Confidence != schema.NoConfidence || !f.Confidence.Certain()) {
+		dst = append(append(append(dst, "  ["...), f.Confidence.String()...), ']')
+	}
+	if t.o.Verbosity >= full && f != nil && f.Source != "" && (r.Packet == nil || f.Source != r.Packet.Source) {
+		dst = appendEscaped(append(dst, gutter...), f.Source)
+	}
+	return append(dst, t.ink.quiet.off...)
+}
+
+// appendWireBits appends a number as it stood on the wire, in hexadecimal, and
+// in binary where it is no whole number of bytes.
+func appendWireBits(dst []byte, r *dissect.Record, n *schema.Node) []byte {
+	switch n.Kind {
+	case schema.Uint, schema.Int, schema.Float, schema.IPv4:
+	default:
+		return dst
+	}
+	if n.Len > 64 {
+		return dst
+	}
+	order := wire.Big
+	if n.Field != nil {
+		order = n.Field.Order
+	}
+	if n.Len&7 == 0 {
+		v := wire.ReadBits(r.Body.Data, int(n.Off), int(n.Len), order)
+		dst = appendDigits(append(dst, " raw 0x"...), v, int(n.Len/4))
+	} else {
+		v := wire.ReadBits(r.Body.Data, int(n.Off), int(n.Len), order)
+		dst = append(dst, " raw 0b"...)
+		for bit := int(n.Len) - 1; bit >= 0; bit-- {
+			dst = append(dst, byte('0'+v>>uint(bit)&1))
+		}
+	}
+	if n.Sel >= 0 && n.Kind == schema.Float && n.Kept {
+		dst = strconv.AppendInt(append(dst, " selector "...), int64(n.Sel), 10)
+	}
+	return dst
+}
+
+// appendUndecoded appends the line of the bytes after the last field.
+func (t *Text) appendUndecoded(dst []byte, r *dissect.Record) []byte {
+	if len(r.Rest) == 0 && !t.redact.rest {
+		return dst
+	}
+	name := "rest"
+	if isUndecoded(r) {
+		name = "body"
+	}
+	dst = append(t.ink.name.paint(append(dst, indent...), name), " = "...)
+	limit := pageText
+	if t.o.Verbosity >= full {
+		limit = noLimit
+	}
+	if t.redact.rest {
+		dst = append(dst, masked...)
+	} else {
+		dst = appendLongHex(dst, r.Rest, limit)
+	}
+	return append(dst, '\n')
+}

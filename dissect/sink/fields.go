@@ -1,0 +1,65 @@
+package sink
+
+import "opscope/schema"
+
+// declaration is what the schema says of a field and of the fields inside it:
+// the members of its struct, or of the elements of its array.
+type declaration struct {
+	*schema.Field
+	members []declaration
+}
+
+// fieldsOf returns the fields of a packet when s sends it, those of all its
+// layouts; none for a packet nobody knows.
+func fieldsOf(p *schema.Packet, s schema.Sender) []declaration {
+	var list []declaration
+	for _, layout := range p.Of(s) {
+		list = append(list, nested(layout.Items())...)
+	}
+	return list
+}
+
+// nested makes a tree of a list of lines with depths. Lines without a name, the
+// cases of a switch, give their fields to the list that they stand in.
+func nested(items []schema.Item) []declaration {
+	var list []declaration
+	for len(items) > 0 {
+		f, end := items[0].Field, 1
+		for end < len(items) && items[end].Depth > items[0].Depth {
+			end++
+		}
+		members := nested(items[1:end])
+		if f != nil && f.Name != "" {
+			list = append(list, declaration{Field: f, members: members})
+		} else {
+			list = append(list, members...)
+		}
+		items = items[end:]
+	}
+	return list
+}
+
+// declarations keeps what fieldsOf returned. The zero value is ready to use; it
+// is bounded by the packets of the schemas.
+type declarations map[declarationKey][]declaration
+
+type declarationKey struct {
+	packet *schema.Packet
+	sender schema.Sender
+}
+
+func (d *declarations) of(p *schema.Packet, s schema.Sender) []declaration {
+	if p == nil {
+		return nil
+	}
+	key := declarationKey{p, s}
+	list, ok := (*d)[key]
+	if !ok {
+		if *d == nil {
+			*d = declarations{}
+		}
+		list = fieldsOf(p, s)
+		(*d)[key] = list
+	}
+	return list
+}

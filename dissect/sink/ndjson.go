@@ -1,0 +1,395 @@
+package sink
+
+import (
+	_ "embed" // schema.json
+	"io"
+	"math"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"opscope/dissect"
+	"opscope/schema"
+)
+
+// JSONSchema is the JSON Schema (draft 2020-12) of each line of NDJSON.
+//
+//go:embed schema.json
+var JSONSchema string
+
+// NDJSONOptions say what the NDJSON sink writes. The zero NDJSONOptions mask
+// secrets and leave out the bytes of records.
+type NDJSONOptions struct {
+	Raw bool // the bytes of each record, as "raw"
+	Privacy
+	// Immediate writes each record at once, for a live capture.
+	Immediate bool
+}
+
+// NDJSON writes records as JSON objects, one a line, with the keys of schema.json
+// in a fixed order. Where one name repeats in a struct, its first place holds an
+// array of all its values.
+type NDJSON struct {
+	out    output
+	o      NDJSONOptions
+	redact redactor
+	second int64
+	clock  []byte // the text of second, up to its point
+	value  []byte // scratch
+}
+
+// NewNDJSON returns a sink that writes NDJSON to w.
+func NewNDJSON(w io.Writer, o NDJSONOptions) *NDJSON {
+	return &NDJSON{out: output{w: w, immediate: o.Immediate}, o: o, redact: redactor{Privacy: o.Privacy}}
+}
+
+// Flush writes out what is buffered.
+func (j *NDJSON) Flush() error { return j.out.Flush() }
+
+// Write writes one record.
+func (j *NDJSON) Write(r *dissect.Record) error {
+	if j.out.err != nil {
+		return j.out.err
+	}
+	j.redact.prepare(r)
+	dst := j.appendHead(j.out.buf, r)
+	switch r.Type {
+	case dissect.FrameRecord:
+		dst = j.appendFrame(dst, r)
+	case dissect.AckRecord:
+		dst = appendKeyInt(dst, `,"n":`, int64(r.Acked))
+		dst = appendAckPlace(dst, &r.Ack)
+	case dissect.GapRecord:
+		dst = appendDirection(dst, r.Direction)
+		dst = appendKeyInt(dst, `,"bytes":`, r.Bytes)
+		dst = appendKeyNumber(dst, `,"after_packet":`, r.After)
+		dst = appendKeyNumber(dst, `,"before_packet":`, r.Before)
+		dst = appendKeyInt(dst, `,"offset":`, r.Offset)
+	case dissect.SessionRecord:
+		dst = appendKeyAddress(dst, `,"client":`, r.Client)
+		dst = appendKeyAddress(dst, `,"server":`, r.Server)
+		dst = appendKeyString(dst, `,"protocol":`, r.Protocol)
+		dst = appendKeyString(dst, `,"state":`, r.Code)
+		dst = appendKeyString(dst, `,"reason":`, j.redact.clean(r.Text))
+	case dissect.EventRecord:
+		dst = appendKeyString(dst, `,"code":`, r.Code)
+		dst = appendKeyString(dst, `,"text":`, j.redact.clean(r.Text))
+		dst = appendPackets(dst, r.Packets)
+	}
+	j.out.buf = append(dst, "}\n"...)
+	return j.out.done()
+}
+
+// appendHead appends the keys that all records share; a frame has n and packets
+// among them.
+func (j *NDJSON) appendHead(dst []byte, r *dissect.Record) []byte {
+	dst = append(append(append(dst, `{"type":"`...), r.Type.String()...), '"')
+	dst = appendKeyInt(dst, `,"file":`, int64(r.File))
+	if r.Type == dissect.FrameRecord {
+		dst = appendKeyInt(dst, `,"n":`, int64(r.N))
+		dst = appendPackets(dst, r.Packets)
+	}
+	dst = j.appendTime(append(dst, `,"time":`...), r.Time)
+	dst = appendKeyNumber(dst, `,"session":`, r.Session)
+	return appendKeyNumber(dst, `,"flow":`, r.Flow)
+}
+
+// appendFrame appends the keys of a decoded frame after the common ones.
+func (j *NDJSON) appendFrame(dst []byte, r *dissect.Record) []byte {
+	dst = appendDirection(dst, r.Direction)
+	dst = appendKeyString(dst, `,"transport":`, r.Transport.String())
+	dst = appendKeyAddress(dst, `,"src":`, r.Src)
+	dst = appendKeyAddress(dst, `,"dst":`, r.Dst)
+	dst = appendKeyString(dst, `,"protocol":`, r.Protocol)
+	dst = appendKeyString(dst, `,"message":`, r.Message)
+	dst = append(dst, `,"opcode":`...)
+	if r.Opcode < 0 {
+		dst = append(dst, "null"...)
+	} else {
+		dst = strconv.AppendInt(dst, int64(r.Opcode), 10)
+	}
+	dst = appendEnvelope(append(dst, `,"envelope":`...), r.Envelope)
+	dst = j.appendMembers(append(dst, `,"fields":`...), &r.Body, 0, len(r.Body.Nodes))
+	dst = appendKeyInt(dst, `,"size":`, int64(r.Size))
+	dst = appendKeyInt(dst, `,"offset":`, r.Offset)
+	dst = appendAck(append(dst, `,"ack":`...), &r.Ack)
+	dst = j.appendNotes(append(dst, `,"notes":`...), r.Notes)
+	dst = append(append(dst, `,"rest":`...), '"')
+	if j.redact.rest {
+		dst = append(dst, masked...)
+	} else {
+		dst = appendHex(dst, r.Rest)
+	}
+	dst = append(dst, '"')
+	dst = j.appendError(append(dst, `,"error":`...), r)
+	if j.o.Raw {
+		dst = append(append(dst, `,"raw":`...), '"')
+		dst = append(j.redact.appendRaw(dst, r), '"')
+	}
+	return dst
+}
+
+// appendMembers appends the nodes from index from to index to as an object.
+func (j *NDJSON) appendMembers(dst []byte, t *schema.Tree, from, to int) []byte {
+	repeats := hasRepeats(t, from, to)
+	dst = append(dst, '{')
+	first := true
+	for i := from; i < to; i = t.Next(i) {
+		n := &t.Nodes[i]
+		if !shown(n) || repeats && nextNamed(t, from, to, nameOf(n)) != i {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(appendString(dst, nameOf(n)), ':')
+		if repeats && nextNamed(t, t.Next(i), to, nameOf(n)) < to {
+			dst = j.appendRepeated(dst, t, i, to)
+		} else {
+			dst = j.appendValue(dst, t, i)
+		}
+	}
+	return append(dst, '}')
+}
+
+// appendRepeated appends all values of the name of node i as an array.
+func (j *NDJSON) appendRepeated(dst []byte, t *schema.Tree, i, to int) []byte {
+	name := nameOf(&t.Nodes[i])
+	dst = append(dst, '[')
+	for first := i; i < to; i = nextNamed(t, t.Next(i), to, name) {
+		if i != first {
+			dst = append(dst, ',')
+		}
+		dst = j.appendValue(dst, t, i)
+	}
+	return append(dst, ']')
+}
+
+// hasRepeats reports whether a name may repeat among members. A set of 64 bits
+// answers for almost all structs at once.
+func hasRepeats(t *schema.Tree, from, to int) bool {
+	var seen uint64
+	for i := from; i < to; i = t.Next(i) {
+		n := &t.Nodes[i]
+		if !shown(n) {
+			continue
+		}
+		name := nameOf(n)
+		bit := uint64(1) << ((uint(len(name))*7 + uint(name[0]) + 3*uint(name[len(name)-1])) & 63)
+		if seen&bit != 0 && nextNamed(t, from, i, name) < i {
+			return true
+		}
+		seen |= bit
+	}
+	return false
+}
+
+// nextNamed returns the index of the first shown member with this name from
+// index from on, or to.
+func nextNamed(t *schema.Tree, from, to int, name string) int {
+	for i := from; i < to; i = t.Next(i) {
+		if n := &t.Nodes[i]; shown(n) && nameOf(n) == name {
+			return i
+		}
+	}
+	return to
+}
+
+// appendValue appends the value of node i.
+func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
+	n := &t.Nodes[i]
+	if j.redact.hidesNode(n) {
+		return append(append(append(dst, '"'), masked...), '"')
+	}
+	switch n.Kind {
+	case schema.Null:
+		return append(dst, "null"...)
+	case schema.Struct:
+		return j.appendMembers(dst, t, i+1, t.Next(i))
+	case schema.Array:
+		return j.appendElements(dst, t, i)
+	case schema.Text, schema.String:
+		j.value = t.AppendText(j.value[:0], i)
+		return appendString(dst, j.value)
+	case schema.Bytes:
+		j.value = t.AppendBytes(j.value[:0], i)
+		return append(appendHex(append(dst, '"'), j.value), '"')
+	case schema.GUID:
+		j.value = t.AppendBytes(j.value[:0], i)
+		return append(appendGUID(append(dst, '"'), j.value), '"')
+	case schema.IPv4:
+		return append(appendIPv4(append(dst, '"'), n.Num), '"')
+	}
+	single := n.Field != nil && n.Field.Single
+	if quoted(n) {
+		return append(appendNumber(append(dst, '"'), n, single), '"')
+	}
+	return appendNumber(dst, n, single)
+}
+
+// quoted reports whether a number is a string in JSON: integers that a float64
+// cannot hold, and floats that are no numbers.
+func quoted(n *schema.Node) bool {
+	if n.Kind == schema.Float {
+		return math.IsNaN(n.Float()) || math.IsInf(n.Float(), 0)
+	}
+	return n.Field != nil && n.Field.Wide
+}
+
+func (j *NDJSON) appendElements(dst []byte, t *schema.Tree, i int) []byte {
+	dst = append(dst, '[')
+	for k := i + 1; k < t.Next(i); k = t.Next(k) {
+		if k > i+1 {
+			dst = append(dst, ',')
+		}
+		dst = j.appendValue(dst, t, k)
+	}
+	return append(dst, ']')
+}
+
+func (j *NDJSON) appendNotes(dst []byte, notes []dissect.Note) []byte {
+	dst = append(dst, '[')
+	for i := range notes {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		n := &notes[i]
+		dst = append(append(dst, `{"severity":"`...), dissect.SeverityOf(n.Code).String()...)
+		dst = appendString(append(dst, `","code":`...), n.Code)
+		dst = append(appendKeyString(dst, `,"text":`, j.redact.clean(n.Text)), '}')
+	}
+	return append(dst, ']')
+}
+
+func (j *NDJSON) appendError(dst []byte, r *dissect.Record) []byte {
+	e := r.Err
+	if e == nil {
+		return append(dst, "null"...)
+	}
+	dst = appendString(append(dst, `{"layer":`...), e.Layer)
+	dst = appendKeyString(dst, `,"path":`, e.Path)
+	dst = appendKeyInt(dst, `,"offset":`, int64(e.Offset))
+	dst = appendKeyInt(dst, `,"bit":`, int64(e.Bit))
+	dst = appendKeyString(dst, `,"want":`, j.redact.clean(e.Want))
+	dst = appendKeyString(dst, `,"got":`, j.redact.errorGot(r))
+	dst = appendKeyString(dst, `,"kind":`, e.Kind.String())
+	return append(dst, '}')
+}
+
+// appendTime appends a time as RFC 3339 in UTC with nine digits.
+func (j *NDJSON) appendTime(dst []byte, t time.Time) []byte {
+	if second := t.Unix(); second != j.second || len(j.clock) == 0 {
+		j.second = second
+		j.clock = t.UTC().AppendFormat(j.clock[:0], "2006-01-02T15:04:05")
+	}
+	dst = append(append(dst, '"'), j.clock...)
+	return append(appendFraction(dst, t.Nanosecond(), 9), `Z"`...)
+}
+
+// appendEnvelope appends the members that the envelope has, null for none.
+func appendEnvelope(dst []byte, e dissect.Envelope) []byte {
+	if e == dissect.NoEnvelope {
+		return append(dst, "null"...)
+	}
+	start := len(dst)
+	if e.Mode >= 0 {
+		dst = appendKeyInt(dst, `,"mode":`, int64(e.Mode))
+	}
+	if e.Seq >= 0 {
+		dst = appendKeyInt(dst, `,"seq":`, int64(e.Seq))
+	}
+	if e.Length >= 0 {
+		dst = appendKeyInt(dst, `,"length":`, int64(e.Length))
+	}
+	if e.Origin != schema.NoOrigin {
+		dst = appendKeyString(dst, `,"origin":`, e.Origin.String())
+	}
+	if e.LearnedIn > 0 {
+		dst = appendKeyInt(dst, `,"learned_in":`, int64(e.LearnedIn))
+	}
+	if e.Prefixed {
+		dst = append(append(dst, `,"prefixed":`...), "true"...)
+	}
+	return closeObject(dst, start)
+}
+
+// appendAck appends the state and what else is known, null when the record
+// needs no acknowledgement.
+func appendAck(dst []byte, a *dissect.Ack) []byte {
+	if a.State == dissect.AckNone {
+		return append(dst, "null"...)
+	}
+	start := len(dst)
+	dst = appendKeyString(dst, `,"state":`, a.State.String())
+	return closeObject(appendAckPlace(dst, a), start)
+}
+
+// appendAckPlace appends the keys by and rtt_ms, each only where it is known.
+func appendAckPlace(dst []byte, a *dissect.Ack) []byte {
+	if a.By <= 0 {
+		return dst
+	}
+	dst = appendKeyInt(dst, `,"by":`, int64(a.By))
+	if a.RTT < 0 {
+		return dst
+	}
+	return appendMillis(append(dst, `,"rtt_ms":`...), a.RTT)
+}
+
+// closeObject makes an object of the members since start, which begin with a
+// comma; null where there are none.
+func closeObject(dst []byte, start int) []byte {
+	if len(dst) == start {
+		return append(dst, "null"...)
+	}
+	dst[start] = '{'
+	return append(dst, '}')
+}
+
+// Keys are given with all that stands around them, as `,"size":`.
+
+func appendKeyString(dst []byte, key, value string) []byte {
+	return appendString(append(dst, key...), value)
+}
+
+func appendKeyInt(dst []byte, key string, value int64) []byte {
+	return strconv.AppendInt(append(dst, key...), value, 10)
+}
+
+// appendKeyNumber appends a number that counts from 1, null for 0.
+func appendKeyNumber(dst []byte, key string, value int) []byte {
+	if value == 0 {
+		return append(append(dst, key...), "null"...)
+	}
+	return appendKeyInt(dst, key, int64(value))
+}
+
+func appendKeyAddress(dst []byte, key string, a netip.AddrPort) []byte {
+	dst = append(dst, key...)
+	switch {
+	case !a.IsValid():
+		return append(dst, "null"...)
+	case a.Addr().Zone() != "":
+		return appendString(dst, a.String())
+	}
+	return append(a.AppendTo(append(dst, '"')), '"')
+}
+
+func appendDirection(dst []byte, d dissect.Direction) []byte {
+	if dst = append(dst, `,"dir":`...); d == dissect.UnknownDirection {
+		return append(dst, "null"...)
+	}
+	return append(append(append(dst, '"'), d.String()...), '"')
+}
+
+func appendPackets(dst []byte, packets []int) []byte {
+	dst = append(append(dst, `,"packets":`...), '[')
+	for i, n := range packets {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = strconv.AppendInt(dst, int64(n), 10)
+	}
+	return append(dst, ']')
+}
