@@ -1,0 +1,432 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"opscope/dissect"
+	"opscope/dissect/capture"
+	"opscope/dissect/protocols"
+	"opscope/dissect/sink"
+	"opscope/schema"
+	"opscope/schema/wire"
+)
+
+// decodeOptions are what `opscope decode` was asked for.
+type decodeOptions struct {
+	read     []string
+	protocol string
+	decodeAs []string
+	schema   []string
+
+	format   string
+	time     string
+	count    int
+	quiet    bool
+	verbose  int
+	full     bool
+	hex      bool
+	raw      bool
+	tables   bool
+	summary  bool
+	hold     time.Duration
+	holdSet  bool
+	lenient  bool
+	secrets  bool
+	color    string
+	width    int
+	numeric  bool
+	buffered bool
+}
+
+func newDecode(s streams) *cobra.Command {
+	var o decodeOptions
+	c := &cobra.Command{
+		Use:   "decode [flags] FILE...",
+		Short: "Decode capture files and print their records",
+		Long: `decode reads capture files (pcap, pcapng, plain or compressed with gzip or zstd, told
+by their content) and prints a line for each record of a known protocol. "-" is
+standard input. It also reads its own NDJSON back.
+
+A protocol is recognised by its port, then by what its flows begin with; -d gives
+it another port, --protocol every flow.`,
+		Example: `  opscope decode pcaps/wulfram/session.pcapng
+  opscope decode -v -x pcaps/wulfram/session.pcapng
+  opscope decode -T json pcaps/wulfram/session.pcapng | jq .message
+  opscope decode --tables pcaps/wulfram/session.pcapng
+  tcpdump -i lo -w - | opscope decode -d udp.port==7777,wulfram -`,
+		RunE: func(c *cobra.Command, args []string) error {
+			o.holdSet = c.Flags().Changed("hold")
+			return decode(c.Context(), s, append(o.read, args...), &o)
+		},
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `FILE`; repeatable, - is standard input")
+	f.StringVar(&o.protocol, "protocol", "", "take every flow for this `PROTOCOL`'s")
+	f.StringArrayVarP(&o.decodeAs, "decode-as", "d", nil, "give a port to a protocol, as `RULE` udp.port==7777,wulfram; repeatable")
+	f.StringArrayVar(&o.schema, "schema", nil, "read schema files of this `DIR` over the built-in ones; repeatable")
+	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (NDJSON, an object a line)")
+	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark")
+	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records")
+	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no records, only the summary and what else is asked for")
+	f.CountVarP(&o.verbose, "verbose", "v", "more detail: a line for the envelope and for each field")
+	f.BoolVarP(&o.full, "full", "V", false, "everything: types, sources, places on the wire, fields without meaning")
+	f.BoolVarP(&o.hex, "hex", "x", false, "the bytes of each record, marked with its fields")
+	f.BoolVar(&o.raw, "raw", false, "with -T json: the bytes of each record as \"raw\"")
+	f.BoolVar(&o.tables, "tables", false, "print what each session has learned, with the origin of each entry, instead of the records")
+	f.BoolVar(&o.summary, "summary", false, "the counters after the records of each file; with -T json as an object")
+	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
+	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
+	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
+	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
+	f.IntVar(&o.width, "width", 0, "columns of a line of text, -1 for no limit; 0 is the terminal's width, else 120")
+	f.BoolVarP(&o.numeric, "no-resolve", "n", false, "print numbers, not names, of hosts and ports (always so)")
+	f.BoolVarP(&o.buffered, "line-buffered", "l", false, "write each record at once")
+	return c
+}
+
+// decode reads the files in turn.
+func decode(ctx context.Context, s streams, files []string, o *decodeOptions) error {
+	if len(files) == 0 {
+		return usage("no file to read\ntry: opscope decode FILE, or opscope decode - for standard input")
+	}
+	d, err := newDecoding(s, o)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for i, name := range files {
+		err := d.file(ctx, i, name)
+		if errors.Is(err, errEnough) || errors.Is(err, errInterrupted) {
+			break
+		}
+		if err == nil {
+			continue
+		}
+		var e *exitError
+		if errors.As(err, &e) {
+			return err
+		}
+		fmt.Fprintln(s.err, "opscope: "+err.Error())
+		failed = &exitError{exitInput, errors.New("")}
+	}
+	if err := d.out.Flush(); err != nil {
+		return &exitError{exitInput, fmt.Errorf("output: %w", err)}
+	}
+	if o.lenient {
+		return nil
+	}
+	return failed
+}
+
+// errEnough ends a run after as many records as were asked for.
+var errEnough = errors.New("enough records")
+
+// decoding is a run of decode.
+type decoding struct {
+	*decodeOptions
+	streams
+	out       dissect.Sink
+	json      *sink.NDJSON
+	protocols []dissect.Protocol
+	only      dissect.Protocol
+	assigned  []dissect.Assignment
+	shown     int
+}
+
+func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
+	d := &decoding{decodeOptions: o, streams: s, protocols: protocols.All}
+	if err := d.choose(); err != nil {
+		return nil, err
+	}
+	color, err := useColor(o.color, s.out)
+	if err != nil {
+		return nil, err
+	}
+	format, ok := sink.TimeFormatOf(o.time)
+	if !ok {
+		return nil, usage("unknown time format %q\ntry one of: a ad adoy d dd e r u ud udoy", o.time)
+	}
+	privacy := sink.Privacy{ShowSecrets: o.secrets}
+	terminal := isTerminal(s.out)
+	switch o.format {
+	case "text":
+		verbosity := min(o.verbose, 2)
+		if o.full {
+			verbosity = 2
+		}
+		d.out = sink.NewText(s.out, sink.TextOptions{
+			Verbosity: verbosity, Hex: o.hex, Time: format, Width: textWidth(o.width, s.out), Color: color, Privacy: privacy,
+			Immediate: terminal || o.buffered, Schema: d.schemaOf,
+		})
+	case "json":
+		d.json = sink.NewNDJSON(s.out, sink.NDJSONOptions{Raw: o.raw, Privacy: privacy, Immediate: terminal || o.buffered})
+		d.out = d.json
+	default:
+		return nil, usage("unknown format %q\ntry -T text or -T json", o.format)
+	}
+	return d, nil
+}
+
+// choose settles which protocols are looked for, and where.
+func (d *decoding) choose() error {
+	if d.protocol != "" {
+		p, err := protocolNamed(d.protocol)
+		if err != nil {
+			return err
+		}
+		d.only = p
+		d.protocols = []dissect.Protocol{p}
+	}
+	for _, rule := range d.decodeAs {
+		a, err := parseDecodeAs(rule)
+		if err != nil {
+			return err
+		}
+		d.assigned = append(d.assigned, a)
+	}
+	for _, dir := range d.schema {
+		if _, err := os.Stat(dir); err != nil {
+			return usage("--schema: %w", err)
+		}
+	}
+	return nil
+}
+
+func protocolNamed(name string) (dissect.Protocol, error) {
+	var names []string
+	for _, p := range protocols.All {
+		s, err := p.Schema()
+		if err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
+		if s.Name == name {
+			return p, nil
+		}
+		names = append(names, s.Name)
+	}
+	return nil, usage("unknown protocol %q\ntry one of: %s", name, strings.Join(names, " "))
+}
+
+// parseDecodeAs parses udp.port==7777,wulfram.
+func parseDecodeAs(rule string) (a dissect.Assignment, err error) {
+	wrong := usage("-d %q is no rule\ntry: -d udp.port==7777,wulfram", rule)
+	where, name, ok := strings.Cut(rule, ",")
+	if !ok {
+		return a, wrong
+	}
+	field, number, ok := strings.Cut(where, "==")
+	switch strings.TrimSpace(field) {
+	case "tcp.port":
+		a.Transport = schema.TCP
+	case "udp.port":
+		a.Transport = schema.UDP
+	default:
+		ok = false
+	}
+	port, convErr := strconv.ParseUint(strings.TrimSpace(number), 10, 16)
+	if !ok || convErr != nil || port == 0 {
+		return a, wrong
+	}
+	a.Port = uint16(port)
+	a.Protocol, err = protocolNamed(strings.TrimSpace(name))
+	return a, err
+}
+
+// overlay puts the user's schema files over a built-in schema.
+func (d *decoding) overlay(p *schema.Protocol) (*schema.Protocol, error) {
+	for _, dir := range d.schema {
+		q, err := p.Overlay(os.DirFS(dir), ".")
+		if err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
+		p = q
+	}
+	return p, nil
+}
+
+// schemaOf returns the schema of a protocol, for the names of what it has.
+func (d *decoding) schemaOf(name string) *schema.Protocol {
+	p, err := schema.Builtin(name)
+	if err != nil {
+		return nil
+	}
+	if q, err := d.overlay(p); err == nil {
+		return q
+	}
+	return p
+}
+
+// Write counts the records that are shown, and ends the run after enough of them.
+func (d *decoding) Write(r *dissect.Record) error {
+	if d.count > 0 && r.Type == dissect.FrameRecord {
+		if d.shown == d.count {
+			return errEnough
+		}
+		d.shown++
+	}
+	if d.quiet || d.tables {
+		return nil
+	}
+	return d.out.Write(r)
+}
+
+// Flush writes out what is buffered.
+func (d *decoding) Flush() error { return d.out.Flush() }
+
+// file decodes one file.
+func (d *decoding) file(ctx context.Context, index int, name string) error {
+	f, err := d.open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var result *dissect.Result
+	if f.Format() == capture.NDJSON {
+		result, err = d.records(ctx, f.Text())
+	} else {
+		result, err = d.packets(ctx, f, index, name == "-")
+	}
+	for _, w := range f.Warnings() {
+		fmt.Fprintf(d.err, "opscope: %s: %s\n", name, w)
+	}
+	if result != nil {
+		if e := d.epilogue(index, result); e != nil && err == nil {
+			err = &exitError{exitInput, fmt.Errorf("output: %w", e)}
+		}
+	}
+	return err
+}
+
+func (d *decoding) open(name string) (*capture.File, error) {
+	if name != "-" {
+		return capture.Open(name)
+	}
+	return capture.OpenReader("-", &flusher{d.in, d.out})
+}
+
+// flusher writes out what is buffered before it waits for more input, so that a
+// live pipe shows what has come.
+type flusher struct {
+	in  io.Reader
+	out dissect.Sink
+}
+
+func (f *flusher) Read(p []byte) (int, error) {
+	if err := f.out.Flush(); err != nil {
+		return 0, err
+	}
+	return f.in.Read(p)
+}
+
+// packets dissects a capture.
+func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, stdin bool) (*dissect.Result, error) {
+	hold := d.hold
+	if stdin && !d.holdSet {
+		hold = 0
+	}
+	p := dissect.NewPipeline(d, dissect.Options{
+		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: stdin, Schema: d.overlay, File: index,
+	})
+	return p.Run(ctx, src)
+}
+
+// records reads opscope's own NDJSON.
+func (d *decoding) records(ctx context.Context, text io.Reader) (*dissect.Result, error) {
+	r := sink.NewReader(text, sink.ReaderOptions{Schema: d.schemaOf})
+	var result dissect.Result
+	var bad error
+	for ctx.Err() == nil {
+		rec, err := r.Next()
+		var line *wire.Error
+		switch {
+		case errors.Is(err, io.EOF):
+			return &result, bad
+		case errors.As(err, &line):
+			result.Summary.Errors[line.Kind]++
+			fmt.Fprintln(d.err, "opscope: "+err.Error())
+			bad = errors.New("some lines of the input are no records")
+			continue
+		case err != nil:
+			return &result, err
+		}
+		if d.only != nil && rec.Protocol != "" && rec.Protocol != d.protocol {
+			continue
+		}
+		result.Summary.AddRecord(rec)
+		if err := d.Write(rec); err != nil {
+			return &result, err
+		}
+	}
+	return &result, context.Cause(ctx)
+}
+
+// epilogue prints what was asked for behind the records of a file.
+func (d *decoding) epilogue(index int, r *dissect.Result) error {
+	if d.tables {
+		if err := d.out.Flush(); err != nil {
+			return err
+		}
+		if err := sink.WriteTables(d.streams.out, r.Sessions); err != nil {
+			return err
+		}
+	}
+	if !d.quiet && !d.summary {
+		return nil
+	}
+	if d.json != nil {
+		return d.json.WriteSummary(index, &r.Summary)
+	}
+	if err := d.out.Flush(); err != nil {
+		return err
+	}
+	return sink.WriteSummary(d.streams.out, &r.Summary)
+}
+
+// useColor decides whether to colour: auto for a terminal, unless NO_COLOR says
+// otherwise.
+func useColor(when string, out io.Writer) (bool, error) {
+	switch when {
+	case "always":
+		return true, nil
+	case "never":
+		return false, nil
+	case "auto":
+	default:
+		return false, usage("unknown --color %q\ntry auto, always or never", when)
+	}
+	for _, force := range []string{"FORCE_COLOR", "CLICOLOR_FORCE"} {
+		if v := os.Getenv(force); v != "" && v != "0" && os.Getenv("NO_COLOR") == "" {
+			return true, nil
+		}
+	}
+	return isTerminal(out) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb", nil
+}
+
+func isTerminal(out io.Writer) bool {
+	f, ok := out.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+// textWidth returns the columns of a line of text.
+func textWidth(asked int, out io.Writer) int {
+	if asked != 0 || !isTerminal(out) {
+		return asked
+	}
+	w, _, err := term.GetSize(int(out.(*os.File).Fd()))
+	if err != nil {
+		return 0
+	}
+	return w
+}

@@ -1,0 +1,141 @@
+// Command opscope reads what game clients and servers said to each other, out of
+// capture files, and prints it in the words of the game's protocol.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes.
+const (
+	exitDone      = 0
+	exitCheck     = 1   // a check failed
+	exitUsage     = 2   // usage, a filter or a schema
+	exitInput     = 3   // input unreadable or damaged, or output not writable
+	exitLive      = 4   // live capture or server could not start
+	exitInterrupt = 130 // second interrupt
+)
+
+// exitError is an error with the exit code that it means.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// usage returns an error for what was typed wrong.
+func usage(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// exitCode returns the exit code for an error. One that no command made comes from
+// the command line.
+func exitCode(err error) int {
+	var e *exitError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &e):
+		return e.code
+	}
+	return exitUsage
+}
+
+func main() {
+	ctx, stop := interruptible()
+	err := run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
+	stop()
+	if err != nil && err.Error() != "" {
+		fmt.Fprintln(os.Stderr, "opscope: "+err.Error())
+	}
+	os.Exit(exitCode(err))
+}
+
+// streams are what a command reads and writes.
+type streams struct {
+	in  io.Reader
+	out io.Writer
+	err io.Writer
+}
+
+// interruptible returns a context that the first interrupt ends; the second ends
+// the process.
+func interruptible() (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	c := make(chan os.Signal, 2)
+	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-c
+		cancel(errInterrupted)
+		<-c
+		os.Exit(exitInterrupt)
+	}()
+	return ctx, func() { signal.Stop(c) }
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// run runs the command line.
+func run(ctx context.Context, args []string, s streams) error {
+	root := newRoot(s)
+	root.SetArgs(decodeByDefault(root, args))
+	return root.ExecuteContext(ctx)
+}
+
+// decodeByDefault has plain `opscope FILE` mean `opscope decode FILE`.
+func decodeByDefault(root *cobra.Command, args []string) []string {
+	if len(args) == 0 || slices.Contains([]string{"-h", "--help", "--version", "help", "completion", "__complete", "__completeNoDesc"}, args[0]) {
+		return args
+	}
+	for _, c := range root.Commands() {
+		if c.Name() == args[0] {
+			return args
+		}
+	}
+	if !strings.HasPrefix(args[0], "-") {
+		if _, err := os.Stat(args[0]); err != nil && !strings.ContainsAny(args[0], "./\\") {
+			return args // more likely a mistyped command than a file: let cobra say so
+		}
+	}
+	return append([]string{"decode"}, args...)
+}
+
+func newRoot(s streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "opscope",
+		Short: "Read the traffic of online games in the words of their protocols",
+		Long: `opscope reads what game clients and servers said to each other, out of capture
+files, and prints it in the words of the game's protocol.
+
+Exit codes: 0 done, also when records were malformed; 1 a check failed; 2 usage,
+filter or schema; 3 input unreadable or damaged (what could be decoded is printed;
+--lenient makes it 0), or output not writable; 4 live capture or server could not
+start; 130 second interrupt.`,
+		Example: `  opscope pcaps/wulfram/session.pcapng
+  opscope decode -T json pcaps/wulfram/session.pcapng
+  opscope schema show wulfram UPDATE_ARRAY`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage("%w\ntry: %s --help", err, c.CommandPath())
+	})
+	root.AddCommand(newDecode(s), newSchema(s), newNotes(s), newVersion(s), newMan(root, s))
+	return root
+}

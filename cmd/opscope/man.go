@@ -1,0 +1,31 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// newMan makes the command that writes the manual pages. Their date is fixed, so
+// that the same build writes the same pages.
+func newMan(root *cobra.Command, s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "man DIR",
+		Short:   "Write the manual pages, one for each command",
+		Example: "  opscope man ./man && man ./man/opscope-decode.1",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
+				return &exitError{exitInput, err}
+			}
+			date := time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
+			root.DisableAutoGenTag = true
+			if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "opscope", Date: &date}, args[0]); err != nil {
+				return &exitError{exitInput, err}
+			}
+			return nil
+		},
+	}
+}
