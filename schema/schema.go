@@ -313,3 +313,13 @@ func UnknownName(opcode uint64) string {
 	}
 	return "unknown(0x" + strconv.FormatUint(opcode, 16) + ")"
 }
+
+// HintPacket returns " (did you mean NAME?)" for a packet's name that is nearly
+// right, else "".
+func (p *Protocol) HintPacket(name string) string {
+	names := make([]string, 0, len(p.Packets))
+	for _, k := range p.Packets {
+		names = append(names, k.Name)
+	}
+	return hint(name, names)
+}
