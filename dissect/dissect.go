@@ -216,6 +216,24 @@ type Datagram struct {
 	Carrier
 	Data   []byte // as far as it was captured, borrowed
 	Length int    // bytes on the wire
+	// Pieces says which packets brought which bytes of the IP payload, where it came
+	// in fragments; the datagram begins behind the 8 bytes of its UDP header.
+	Pieces []reassembly.Piece
+}
+
+// Locate notes which packets carry the bytes of r, which are those from one offset
+// of the datagram up to another.
+func (d *Datagram) Locate(r *Record, from, to int) {
+	if len(d.Pieces) == 0 {
+		return
+	}
+	const header = 8
+	r.Packets = r.Packets[:0]
+	for _, p := range d.Pieces {
+		if p.Offset < to+header && p.Offset+p.Length > from+header {
+			r.Packets = append(r.Packets, p.Packet)
+		}
+	}
 }
 
 // Protocol is one game protocol. It has no state of its own.

@@ -98,14 +98,15 @@ type run struct {
 	link      LinkDecoder
 	headers   Headers
 	packet    Packet
-	pieces    []int
+	packets   []int              // numbers of those that carry what is being dissected
+	parts     []reassembly.Piece // where each of them lies, for fragments
 	assembler reassembly.Assembler
 	fragments reassembly.Defragmenter
 	flows     flowTable
 	swept     time.Time
-	started   time.Time // of the first packet
-	previous  time.Time // of the packet before
-	now       time.Time // of this one
+	started   time.Time  // of the first packet
+	previous  time.Time  // of the packet before
+	now       time.Time  // of this one
 	sessions  int        // ever
 	live      []*Session // not closed
 	all       []*Session
@@ -186,7 +187,7 @@ func (r *run) take(p *Packet) error {
 	if err := r.link.Decode(h, p); err != nil {
 		return r.undecodable(err)
 	}
-	r.pieces = append(r.pieces[:0], p.Number)
+	r.packets, r.parts = append(r.packets[:0], p.Number), nil
 	if h.Content == FragmentContent && !r.fragment(h) {
 		return nil
 	}
@@ -233,9 +234,9 @@ func (r *run) fragment(h *Headers) bool {
 		return false
 	}
 	r.summary.Conflicts += d.Conflicts
-	r.pieces = r.pieces[:0]
+	r.packets, r.parts = r.packets[:0], d.Pieces
 	for _, p := range d.Pieces {
-		r.pieces = append(r.pieces, p.Packet)
+		r.packets = append(r.packets, p.Packet)
 	}
 	if err := r.link.DecodeTransport(h, h.Protocol, d.Payload, d.Length); err != nil {
 		r.undecodable(err)
@@ -363,9 +364,9 @@ func (r *run) datagram(h *Headers) {
 	}
 	d := Datagram{
 		Carrier: Carrier{
-			Flow: f, Direction: f.direction(side), Packets: r.pieces, Time: r.packet.Time, Digits: r.packet.Digits, side: side,
+			Flow: f, Direction: f.direction(side), Packets: r.packets, Time: r.packet.Time, Digits: r.packet.Digits, side: side,
 		},
-		Data: h.Payload, Length: h.PayloadLength,
+		Data: h.Payload, Length: h.PayloadLength, Pieces: r.parts,
 	}
 	if len(f.queue) > 0 || !r.decode(f, &d, Place{}, false) {
 		r.wait(f, &d)
@@ -394,7 +395,7 @@ func (r *run) segment(h *Headers) {
 		f.conn.Add(&g)
 	}
 	if f.done = f.conn != nil && f.conn.Done(); f.done && f.Session != nil && f.evidenceOfEnd != "" {
-		r.close(f.Session, &Carrier{Flow: f, Packets: r.pieces, Time: r.packet.Time, Digits: r.packet.Digits}, f.evidenceOfEnd)
+		r.close(f.Session, &Carrier{Flow: f, Packets: r.packets, Time: r.packet.Time, Digits: r.packet.Digits}, f.evidenceOfEnd)
 	}
 }
 
@@ -404,7 +405,7 @@ func (r *run) reuse(f *Flow, h *Headers, side reassembly.Side) *Flow {
 		f.streams[i].end()
 	}
 	if s := f.Session; s != nil {
-		r.close(s, &Carrier{Flow: f, Packets: r.pieces, Time: r.packet.Time, Digits: r.packet.Digits}, "port reused")
+		r.close(s, &Carrier{Flow: f, Packets: r.packets, Time: r.packet.Time, Digits: r.packet.Digits}, "port reused")
 	}
 	r.flows.remove(f)
 	n, _ := r.flow(h, schema.TCP)
@@ -432,7 +433,7 @@ func (f *Flow) Chunk(c reassembly.Chunk) {
 // streams have kept.
 func (f *Flow) begin(c reassembly.Chunk) {
 	r := f.run
-	carrier := Carrier{Flow: f, Direction: f.direction(c.Side), Packets: r.pieces, Time: c.Time, Digits: r.packet.Digits, side: c.Side}
+	carrier := Carrier{Flow: f, Direction: f.direction(c.Side), Packets: r.packets, Time: c.Time, Digits: r.packet.Digits, side: c.Side}
 	if s := r.sessionOf(f); s != nil {
 		s.adopt(f)
 		r.settleRoles(f)
@@ -552,7 +553,7 @@ func (r *run) trouble(h *Headers) {
 		return
 	}
 	r.event(&Carrier{
-		Flow: f, Direction: f.direction(side), Packets: r.pieces, Time: r.packet.Time, Digits: r.packet.Digits, side: side,
+		Flow: f, Direction: f.direction(side), Packets: r.packets, Time: r.packet.Time, Digits: r.packet.Digits, side: side,
 	}, "icmp_error", text)
 }
 

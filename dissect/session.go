@@ -209,6 +209,7 @@ func (r *run) wait(f *Flow, d *Datagram) {
 	w.bytes = append(w.bytes, d.Data...)
 	w.packets = append(w.packets, d.Packets...)
 	w.datagram.Data, w.datagram.Packets = w.bytes, w.packets
+	w.datagram.Pieces = slices.Clone(d.Pieces)
 	f.queue = append(f.queue, w)
 	w.place = r.hold.Reserve(w, len(w.bytes)+256)
 }

@@ -204,6 +204,7 @@ func (c *conversation) record(d *dissect.Datagram, off int, p prefix) int {
 	}
 	size := c.decode(r, d, rd, data)
 	r.Raw, r.Size = data[:size], size+rd.truncated
+	d.Locate(r, off, off+size)
 	c.follow(r, d, rd)
 	c.session.Emit(r)
 	return size
