@@ -3,6 +3,7 @@ package dissect
 import (
 	"time"
 
+	"opscope/reassembly"
 	"opscope/schema/wire"
 )
 
@@ -11,6 +12,7 @@ type Summary struct {
 	First, Last    time.Time // of the packets; the earliest and the latest
 	Packets        int
 	Bytes          int64          // on the wire
+	CutBytes       int64          // of those, beyond what the capture keeps of a packet
 	Records        map[string]int // by protocol
 	UnknownOpcodes int
 	UnknownBodies  int
@@ -32,6 +34,7 @@ type Summary struct {
 func (s *Summary) AddPacket(p *Packet) {
 	s.Packets++
 	s.Bytes += int64(p.Length)
+	s.CutBytes += int64(max(0, p.Length-len(p.Data)))
 	switch {
 	case s.Packets == 1:
 		s.First, s.Last = p.Time, p.Time
@@ -55,8 +58,10 @@ func (s *Summary) AddRecord(r *Record) {
 	case FrameRecord:
 		s.Records[r.Protocol]++
 	case GapRecord:
-		s.Gaps++
-		s.LostBytes += r.Bytes
+		if r.Text != reassembly.SnapLength.String() { // the packet is there
+			s.Gaps++
+			s.LostBytes += r.Bytes
+		}
 	case EventRecord:
 		if r.Code == "resync" {
 			s.Resyncs++

@@ -141,23 +141,26 @@ func appendFraction(dst []byte, nano, digits int) []byte {
 	if digits <= 0 {
 		return dst
 	}
-	dst = append(dst, '.')
-	unit := int(time.Second) / 10
-	for range min(digits, 9) {
-		dst = append(dst, byte('0'+nano/unit%10))
-		unit /= 10
+	text := [1 + 9]byte{'.'}
+	for i, v := range [3]int{nano / 1e6, nano / 1e3 % 1e3, nano % 1e3} {
+		text[3*i+1] = byte('0' + v/100)
+		text[3*i+2] = byte('0' + v/10%10)
+		text[3*i+3] = byte('0' + v%10)
 	}
-	return dst
+	return append(dst, text[:1+min(digits, 9)]...)
 }
 
 // appendRTT appends how long an acknowledgement took, in three digits or less.
 func appendRTT(dst []byte, d time.Duration) []byte {
-	switch ms := float64(d) / float64(time.Millisecond); {
-	case ms < 9.95:
-		return append(strconv.AppendFloat(dst, ms, 'f', 1, 64), "ms"...)
-	case ms < 999.5:
-		return append(strconv.AppendFloat(dst, ms, 'f', 0, 64), "ms"...)
-	default:
-		return append(strconv.AppendFloat(dst, ms/1000, 'f', 1, 64), 's')
+	switch tenths := d.Round(time.Millisecond/10) / (time.Millisecond / 10); {
+	case tenths < 100:
+		return append(appendTenths(dst, int64(tenths)), "ms"...)
+	case tenths < 9995:
+		return append(strconv.AppendInt(dst, int64(d.Round(time.Millisecond)/time.Millisecond), 10), "ms"...)
 	}
+	return append(appendTenths(dst, int64(d.Round(time.Second/10)/(time.Second/10))), 's')
+}
+
+func appendTenths(dst []byte, n int64) []byte {
+	return append(strconv.AppendInt(dst, n/10, 10), '.', byte('0'+n%10))
 }

@@ -17,13 +17,14 @@ const full = 2
 func (t *Text) appendDetails(dst []byte, r *dissect.Record) []byte {
 	dst = t.appendOrigin(dst, r)
 	dst = t.appendEnvelope(dst, r)
+	dst = t.appendMeaning(dst, r)
 	dst = t.appendSource(dst, r)
 	for i := 0; i < len(r.Body.Nodes); i = r.Body.Next(i) {
 		dst = t.appendField(dst, r, i, -1, 1)
 	}
 	dst = t.appendUndecoded(dst, r)
 	for i := range r.Notes {
-		dst = append(t.appendNote(append(dst, indent...), &r.Notes[i]), '\n')
+		dst = append(t.appendNote(append(dst, indent...), &r.Notes[i], noLimit), '\n')
 	}
 	if r.Err != nil {
 		dst = append(t.appendFailure(append(dst, indent...), r), '\n')
@@ -34,7 +35,7 @@ func (t *Text) appendDetails(dst []byte, r *dissect.Record) []byte {
 // appendOrigin appends "packets 12 13  10.0.0.2:50111 -> 10.0.0.1:2627  offset 0".
 func (t *Text) appendOrigin(dst []byte, r *dissect.Record) []byte {
 	dst = append(dst, indent...)
-	dst = t.ink.name.paint(dst, "packets")
+	dst = t.paint(dst, t.ink.name, "packets")
 	for _, n := range r.Packets {
 		dst = strconv.AppendInt(append(dst, ' '), int64(n), 10)
 	}
@@ -51,10 +52,10 @@ func (t *Text) appendOrigin(dst []byte, r *dissect.Record) []byte {
 // or nothing for a record without one.
 func (t *Text) appendEnvelope(dst []byte, r *dissect.Record) []byte {
 	e := r.Envelope
-	if e == dissect.NoEnvelope {
+	if e == dissect.NoEnvelope && r.Context == schema.NoOrigin {
 		return dst
 	}
-	dst = t.ink.name.paint(append(dst, indent...), "envelope")
+	dst = t.paint(append(dst, indent...), t.ink.name, "envelope")
 	if e.Mode >= 0 {
 		dst = strconv.AppendInt(append(dst, " mode="...), int64(e.Mode), 10)
 		dst = append(t.appendMode(append(dst, " ("...), r.Protocol, e.Mode), ')')
@@ -74,7 +75,22 @@ func (t *Text) appendEnvelope(dst []byte, r *dissect.Record) []byte {
 	if e.LearnedIn > 0 {
 		dst = strconv.AppendInt(append(dst, " from packet "...), int64(e.LearnedIn), 10)
 	}
+	if r.Context != schema.NoOrigin {
+		dst = append(append(dst, ", context "...), r.Context.String()...)
+	}
 	return append(dst, '\n')
+}
+
+// appendMeaning appends what the record means for others, each on a line: what it
+// acknowledges, and what it teaches.
+func (t *Text) appendMeaning(dst []byte, r *dissect.Record) []byte {
+	if names(&r.Acks) {
+		dst = append(t.appendAcks(append(dst, indent...), &r.Acks, noLimit), '\n')
+	}
+	if teaches(r) {
+		dst = append(t.appendTeaches(append(dst, indent...), r), '\n')
+	}
+	return dst
 }
 
 // appendSource says who says that the packet looks like this.
@@ -83,7 +99,7 @@ func (t *Text) appendSource(dst []byte, r *dissect.Record) []byte {
 	if p == nil || t.o.Verbosity < full && p.Confidence.Certain() {
 		return dst
 	}
-	dst = t.ink.name.paint(append(dst, indent...), "layout")
+	dst = t.paint(append(dst, indent...), t.ink.name, "layout")
 	dst = appendEscaped(append(dst, ' '), either(p.Confidence.String(), "of no stated confidence"))
 	if p.Source != "" {
 		dst = appendEscaped(append(dst, ", "...), p.Source)
@@ -104,7 +120,7 @@ func (t *Text) appendField(dst []byte, r *dissect.Record, i, index, depth int) [
 	if index >= 0 {
 		dst = append(strconv.AppendInt(append(dst, '['), int64(index), 10), ']')
 	} else {
-		dst = t.ink.name.paint(dst, nameOf(n))
+		dst = append(appendEscaped(append(dst, t.ink.name.on...), nameOf(n)), t.ink.name.off...)
 		if t.o.Verbosity >= full && n.Field != nil && n.Field.Type != "" {
 			dst = appendEscaped(append(dst, ": "...), n.Field.Type)
 		}
@@ -149,18 +165,14 @@ func (t *Text) appendHeading(dst []byte, r *dissect.Record, i int) []byte {
 // appendLong appends the value of node i on its own line, with its unit.
 func (t *Text) appendLong(dst []byte, r *dissect.Record, i int) []byte {
 	n := &r.Body.Nodes[i]
-	limit := pageText
-	if t.o.Verbosity >= full {
-		limit = noLimit
-	}
 	switch n.Kind {
 	case schema.Null:
 		return append(dst, "(absent)"...)
 	case schema.Text, schema.String:
-		dst = t.appendQuoted(dst, &r.Body, i, limit)
+		dst = t.appendQuoted(dst, &r.Body, i, t.page())
 	case schema.Bytes:
 		t.value = r.Body.AppendBytes(t.value[:0], i)
-		dst = appendLongHex(dst, t.value, limit)
+		dst = t.appendLongHex(dst, t.value)
 	default:
 		dst = t.appendScalar(dst, &r.Body, i)
 	}
@@ -170,13 +182,21 @@ func (t *Text) appendLong(dst []byte, r *dissect.Record, i int) []byte {
 	return dst
 }
 
-// appendLongHex appends bytes as hex, in at most limit columns.
-func appendLongHex(dst, b []byte, limit int) []byte {
-	if 2*len(b) <= limit {
+// page returns the columns that a value may take on a line of its own.
+func (t *Text) page() int {
+	if t.o.Verbosity >= full {
+		return noLimit
+	}
+	return pageText
+}
+
+// appendLongHex appends bytes as hex; when they do not fit, the first ones and
+// their number.
+func (t *Text) appendLongHex(dst, b []byte) []byte {
+	if 2*len(b) <= t.page() {
 		return appendHex(dst, b)
 	}
-	dst = append(appendHex(dst, b[:limit/2]), "… ("...)
-	return append(appendCount(dst, int64(len(b))), " bytes)"...)
+	return t.appendMore(appendHex(dst, b[:t.page()/2]), "", len(b))
 }
 
 // appendQualities appends what stands behind a value: how sure its layout is
@@ -235,19 +255,9 @@ func (t *Text) appendUndecoded(dst []byte, r *dissect.Record) []byte {
 	if len(r.Rest) == 0 && !t.redact.rest {
 		return dst
 	}
-	name := "rest"
-	if isUndecoded(r) {
-		name = "body"
-	}
-	dst = append(t.ink.name.paint(append(dst, indent...), name), " = "...)
-	limit := pageText
-	if t.o.Verbosity >= full {
-		limit = noLimit
-	}
+	dst = append(t.paint(append(dst, indent...), t.ink.name, restName(r)), " = "...)
 	if t.redact.rest {
-		dst = append(dst, masked...)
-	} else {
-		dst = appendLongHex(dst, r.Rest, limit)
+		return append(append(dst, masked...), '\n')
 	}
-	return append(dst, '\n')
+	return append(t.appendLongHex(dst, r.Rest), '\n')
 }

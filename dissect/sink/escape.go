@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"bytes"
 	"unicode"
 	"unicode/utf8"
 )
@@ -30,13 +31,18 @@ func unprintable(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// plain reports whether a byte stands for itself in both outputs.
-func plain(c byte) bool { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\' }
+// plain says of each byte whether it stands for itself in both outputs.
+var plain = func() (table [256]bool) {
+	for c := 0x20; c < 0x7f; c++ {
+		table[c] = c != '"' && c != '\\'
+	}
+	return table
+}()
 
 // plainRun returns how many bytes at the start of s stand for themselves.
 func plainRun[T string | []byte](s T) int {
 	n := 0
-	for n < len(s) && plain(s[n]) {
+	for n < len(s) && plain[s[n]] {
 		n++
 	}
 	return n
@@ -53,7 +59,7 @@ func decode[T string | []byte](s T) (rune, int) {
 // control bytes and for bytes that are no UTF-8, \u202e and \U000e0001 for
 // runes. The result is valid UTF-8 without anything a terminal obeys.
 func appendEscaped[T string | []byte](dst []byte, s T) []byte {
-	dst, _ = appendEscapedUpTo(dst, s, len(s)*maxEscape)
+	dst, _, _ = appendEscapedUpTo(dst, s, len(s)*maxEscape)
 	return dst
 }
 
@@ -61,9 +67,9 @@ func appendEscaped[T string | []byte](dst []byte, s T) []byte {
 const maxEscape = 10
 
 // appendEscapedUpTo is appendEscaped that stops before it passes the given
-// number of columns. It returns how many bytes of s it wrote.
-func appendEscapedUpTo[T string | []byte](dst []byte, s T, limit int) ([]byte, int) {
-	i, used := 0, 0
+// number of columns. It returns how many bytes of s it wrote, in how many columns.
+func appendEscapedUpTo[T string | []byte](dst []byte, s T, limit int) (result []byte, wrote, used int) {
+	i := 0
 	for i < len(s) {
 		if n := plainRun(s[i:]); n > 0 {
 			n = min(n, limit-used)
@@ -77,12 +83,14 @@ func appendEscapedUpTo[T string | []byte](dst []byte, s T, limit int) ([]byte, i
 		start := len(dst)
 		r, size := decode(s[i:])
 		dst = appendEscapedRune(dst, r, size, s[i])
-		if used += columns(dst[start:]); used > limit {
-			return dst[:start], i
+		width := columns(dst[start:])
+		if used+width > limit {
+			return dst[:start], i, used
 		}
+		used += width
 		i += size
 	}
-	return dst, i
+	return dst, i, used
 }
 
 // appendEscapedRune appends a rune that was size bytes long and began with c.
@@ -120,8 +128,9 @@ func appendDigits(dst []byte, v uint64, n int) []byte {
 // bytes that are no UTF-8 become U+FFFD, which is always written as an escape,
 // and everything unprintable is written as \u escapes.
 func appendString[T string | []byte](dst []byte, s T) []byte {
-	dst = append(dst, '"')
-	for i := 0; i < len(s); {
+	n := plainRun(s)
+	dst = append(append(dst, '"'), s[:n]...)
+	for i := n; i < len(s); {
 		if n := plainRun(s[i:]); n > 0 {
 			dst = append(dst, s[i:i+n]...)
 			i += n
@@ -154,9 +163,9 @@ const escape = 0x1b
 func columns(b []byte) int {
 	n := 0
 	for len(b) > 0 {
-		plain := singles(b)
-		n += plain
-		if b = b[plain:]; len(b) > 0 {
+		narrow := singles(b)
+		n += narrow
+		if b = b[narrow:]; len(b) > 0 {
 			size, width := step(b)
 			n += width
 			b = b[size:]
@@ -213,24 +222,27 @@ func wide(r rune) bool {
 	return false
 }
 
+// ellipsis stands for what is left out, in one column.
+const ellipsis = "…"
+
 // cut shortens b[from:] to a number of columns, the last of which then is an
-// ellipsis; off ends the colour that the cut may have left open.
-func cut(b []byte, from, limit int, off string) (short []byte, was bool) {
-	if len(b)-from <= limit {
-		return b, false
-	}
-	used, room := 0, from
+// ellipsis. It returns how many columns are left.
+func cut(b []byte, from, limit int) (short []byte, left int) {
+	used, room, at := 0, from, 0 // room is where the ellipsis fits, at its column
 	for i := from; i < len(b); {
 		size, width := 1, 1
 		if b[i] == escape || b[i] >= utf8.RuneSelf {
 			size, width = step(b[i:])
 		}
 		if used += width; used > limit {
-			return append(append(b[:room], "…"...), off...), true
+			if bytes.HasSuffix(b[:room], []byte(ellipsis)) {
+				return b[:room], at // one is enough
+			}
+			return append(b[:room], ellipsis...), at + 1
 		}
 		if i += size; used < limit {
-			room = i
+			room, at = i, used
 		}
 	}
-	return b, false
+	return b, used
 }

@@ -34,12 +34,12 @@ func FuzzEscape(f *testing.F) {
 			t.Errorf("got %q, want %q", back, want)
 		}
 		limit = limit & 63
-		short, n := appendEscapedUpTo(nil, s, limit)
-		if columns(short) > limit || n > len(s) {
-			t.Errorf("%q takes more than %d columns", short, limit)
+		short, n, used := appendEscapedUpTo(nil, s, limit)
+		if columns(short) != used || used > limit || n > len(s) {
+			t.Errorf("%q takes not %d of %d columns", short, used, limit)
 		}
-		if got, _ := cut(text, 0, limit+1, ""); columns(got) > limit+1 {
-			t.Errorf("%q takes more than %d columns", got, limit+1)
+		if got, left := cut(text, 0, limit+1); columns(got) != left || left > limit+1 {
+			t.Errorf("%q takes not %d of %d columns", got, left, limit+1)
 		}
 	})
 }

@@ -62,11 +62,23 @@ func (t *Text) claims(r *dissect.Record) {
 	t.legend, t.passed = t.legend[:0], 0
 	for i := range r.Body.Nodes {
 		n := &r.Body.Nodes[i]
-		if n.Size == 0 && n.Len > 0 && n.Kind != schema.Struct && n.Kind != schema.Array && !withheld(n) {
-			t.legend = append(t.legend, claim{i, int(n.Off), int(n.Len)})
+		if bits := ownBits(&r.Body, i); bits > 0 && !withheld(n) {
+			t.legend = append(t.legend, claim{i, int(n.Off), bits})
 		}
 	}
 	slices.SortStableFunc(t.legend, func(a, b claim) int { return a.off - b.off })
+}
+
+// ownBits returns how many bits of node i belong to none of its members: all, or
+// those in front of the first, such as a count or a selector.
+func ownBits(body *schema.Tree, i int) int {
+	n := &body.Nodes[i]
+	for k := i + 1; k < body.Next(i); k++ {
+		if member := &body.Nodes[k]; member.Len > 0 {
+			return int(member.Off - n.Off)
+		}
+	}
+	return int(n.Len)
 }
 
 // pass leaves out of the search for claimants those that end before byte i.
@@ -201,9 +213,9 @@ func appendPath(dst []byte, body *schema.Tree, node int) []byte {
 		case inArray:
 			dst = append(strconv.AppendInt(append(dst, '['), int64(index), 10), ']')
 		case len(dst) > start:
-			dst = append(append(dst, '.'), nameOf(n)...)
+			dst = appendEscaped(append(dst, '.'), nameOf(n))
 		default:
-			dst = append(dst, nameOf(n)...)
+			dst = appendEscaped(dst, nameOf(n))
 		}
 		if i == node {
 			return dst

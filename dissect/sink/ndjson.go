@@ -36,6 +36,32 @@ type NDJSON struct {
 	second int64
 	clock  []byte // the text of second, up to its point
 	value  []byte // scratch
+	routes [keptRoutes]route
+}
+
+// route is the text of direction, transport and addresses of a record, which all
+// records of one direction of a flow share.
+type route struct {
+	direction dissect.Direction
+	transport schema.Transport
+	src, dst  netip.AddrPort
+	text      []byte
+}
+
+// keptRoutes is how many routes are kept: two for each flow that talks at the same
+// time as others, roughly.
+const keptRoutes = 64
+
+// route returns the keys dir, transport, src and dst of a record.
+func (j *NDJSON) route(r *dissect.Record) []byte {
+	k := &j.routes[(2*r.Flow+int(r.Direction&1))&(keptRoutes-1)]
+	if k.src != r.Src || k.dst != r.Dst || k.direction != r.Direction || k.transport != r.Transport || len(k.text) == 0 {
+		k.direction, k.transport, k.src, k.dst = r.Direction, r.Transport, r.Src, r.Dst
+		k.text = appendRoute(k.text[:0], r)
+		k.text = appendKeyAddress(k.text, `,"src":`, r.Src)
+		k.text = appendKeyAddress(k.text, `,"dst":`, r.Dst)
+	}
+	return k.text
 }
 
 // NewNDJSON returns a sink that writes NDJSON to w.
@@ -57,14 +83,16 @@ func (j *NDJSON) Write(r *dissect.Record) error {
 	case dissect.FrameRecord:
 		dst = j.appendFrame(dst, r)
 	case dissect.AckRecord:
+		dst = appendRoute(dst, r)
 		dst = appendKeyInt(dst, `,"n":`, int64(r.Acked))
 		dst = appendAckPlace(dst, &r.Ack)
 	case dissect.GapRecord:
-		dst = appendDirection(dst, r.Direction)
+		dst = appendRoute(dst, r)
 		dst = appendKeyInt(dst, `,"bytes":`, r.Bytes)
 		dst = appendKeyNumber(dst, `,"after_packet":`, r.After)
 		dst = appendKeyNumber(dst, `,"before_packet":`, r.Before)
 		dst = appendKeyInt(dst, `,"offset":`, r.Offset)
+		dst = appendKeyString(dst, `,"reason":`, r.Text)
 	case dissect.SessionRecord:
 		dst = appendKeyAddress(dst, `,"client":`, r.Client)
 		dst = appendKeyAddress(dst, `,"server":`, r.Server)
@@ -72,9 +100,11 @@ func (j *NDJSON) Write(r *dissect.Record) error {
 		dst = appendKeyString(dst, `,"state":`, r.Code)
 		dst = appendKeyString(dst, `,"reason":`, j.redact.clean(r.Text))
 	case dissect.EventRecord:
+		dst = appendRoute(dst, r)
 		dst = appendKeyString(dst, `,"code":`, r.Code)
 		dst = appendKeyString(dst, `,"text":`, j.redact.clean(r.Text))
 		dst = appendPackets(dst, r.Packets)
+		dst = j.appendError(append(dst, `,"error":`...), r)
 	}
 	j.out.buf = append(dst, "}\n"...)
 	return j.out.done()
@@ -83,8 +113,8 @@ func (j *NDJSON) Write(r *dissect.Record) error {
 // appendHead appends the keys that all records share; a frame has n and packets
 // among them.
 func (j *NDJSON) appendHead(dst []byte, r *dissect.Record) []byte {
-	dst = append(append(append(dst, `{"type":"`...), r.Type.String()...), '"')
-	dst = appendKeyInt(dst, `,"file":`, int64(r.File))
+	dst = append(append(dst, `{"type":"`...), r.Type.String()...)
+	dst = appendKeyInt(dst, `","file":`, int64(r.File))
 	if r.Type == dissect.FrameRecord {
 		dst = appendKeyInt(dst, `,"n":`, int64(r.N))
 		dst = appendPackets(dst, r.Packets)
@@ -96,10 +126,7 @@ func (j *NDJSON) appendHead(dst []byte, r *dissect.Record) []byte {
 
 // appendFrame appends the keys of a decoded frame after the common ones.
 func (j *NDJSON) appendFrame(dst []byte, r *dissect.Record) []byte {
-	dst = appendDirection(dst, r.Direction)
-	dst = appendKeyString(dst, `,"transport":`, r.Transport.String())
-	dst = appendKeyAddress(dst, `,"src":`, r.Src)
-	dst = appendKeyAddress(dst, `,"dst":`, r.Dst)
+	dst = append(dst, j.route(r)...)
 	dst = appendKeyString(dst, `,"protocol":`, r.Protocol)
 	dst = appendKeyString(dst, `,"message":`, r.Message)
 	dst = append(dst, `,"opcode":`...)
@@ -108,13 +135,15 @@ func (j *NDJSON) appendFrame(dst []byte, r *dissect.Record) []byte {
 	} else {
 		dst = strconv.AppendInt(dst, int64(r.Opcode), 10)
 	}
-	dst = appendEnvelope(append(dst, `,"envelope":`...), r.Envelope)
+	dst = appendEnvelope(append(dst, `,"envelope":`...), &r.Envelope)
+	dst = appendWord(append(dst, `,"context":`...), r.Context.String())
 	dst = j.appendMembers(append(dst, `,"fields":`...), &r.Body, 0, len(r.Body.Nodes))
 	dst = appendKeyInt(dst, `,"size":`, int64(r.Size))
 	dst = appendKeyInt(dst, `,"offset":`, r.Offset)
 	dst = appendAck(append(dst, `,"ack":`...), &r.Ack)
+	dst = appendAcks(append(dst, `,"acks":`...), &r.Acks)
 	dst = j.appendNotes(append(dst, `,"notes":`...), r.Notes)
-	dst = append(append(dst, `,"rest":`...), '"')
+	dst = append(dst, `,"rest":"`...)
 	if j.redact.rest {
 		dst = append(dst, masked...)
 	} else {
@@ -123,8 +152,7 @@ func (j *NDJSON) appendFrame(dst []byte, r *dissect.Record) []byte {
 	dst = append(dst, '"')
 	dst = j.appendError(append(dst, `,"error":`...), r)
 	if j.o.Raw {
-		dst = append(append(dst, `,"raw":`...), '"')
-		dst = append(j.redact.appendRaw(dst, r), '"')
+		dst = append(j.redact.appendRaw(append(dst, `,"raw":"`...), r), '"')
 	}
 	return dst
 }
@@ -210,8 +238,7 @@ func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
 	case schema.Array:
 		return j.appendElements(dst, t, i)
 	case schema.Text, schema.String:
-		j.value = t.AppendText(j.value[:0], i)
-		return appendString(dst, j.value)
+		return appendString(dst, textOf(&j.value, t, i))
 	case schema.Bytes:
 		j.value = t.AppendBytes(j.value[:0], i)
 		return append(appendHex(append(dst, '"'), j.value), '"')
@@ -255,8 +282,8 @@ func (j *NDJSON) appendNotes(dst []byte, notes []dissect.Note) []byte {
 			dst = append(dst, ',')
 		}
 		n := &notes[i]
-		dst = append(append(dst, `{"severity":"`...), dissect.SeverityOf(n.Code).String()...)
-		dst = appendString(append(dst, `","code":`...), n.Code)
+		dst = appendWord(append(dst, `{"severity":`...), dissect.SeverityOf(n.Code).String())
+		dst = appendKeyString(dst, `,"code":`, n.Code)
 		dst = append(appendKeyString(dst, `,"text":`, j.redact.clean(n.Text)), '}')
 	}
 	return append(dst, ']')
@@ -288,10 +315,7 @@ func (j *NDJSON) appendTime(dst []byte, t time.Time) []byte {
 }
 
 // appendEnvelope appends the members that the envelope has, null for none.
-func appendEnvelope(dst []byte, e dissect.Envelope) []byte {
-	if e == dissect.NoEnvelope {
-		return append(dst, "null"...)
-	}
+func appendEnvelope(dst []byte, e *dissect.Envelope) []byte {
 	start := len(dst)
 	if e.Mode >= 0 {
 		dst = appendKeyInt(dst, `,"mode":`, int64(e.Mode))
@@ -303,13 +327,13 @@ func appendEnvelope(dst []byte, e dissect.Envelope) []byte {
 		dst = appendKeyInt(dst, `,"length":`, int64(e.Length))
 	}
 	if e.Origin != schema.NoOrigin {
-		dst = appendKeyString(dst, `,"origin":`, e.Origin.String())
+		dst = appendWord(append(dst, `,"origin":`...), e.Origin.String())
 	}
 	if e.LearnedIn > 0 {
 		dst = appendKeyInt(dst, `,"learned_in":`, int64(e.LearnedIn))
 	}
 	if e.Prefixed {
-		dst = append(append(dst, `,"prefixed":`...), "true"...)
+		dst = append(dst, `,"prefixed":true`...)
 	}
 	return closeObject(dst, start)
 }
@@ -321,8 +345,35 @@ func appendAck(dst []byte, a *dissect.Ack) []byte {
 		return append(dst, "null"...)
 	}
 	start := len(dst)
-	dst = appendKeyString(dst, `,"state":`, a.State.String())
+	dst = appendWord(append(dst, `,"state":`...), a.State.String())
 	return closeObject(appendAckPlace(dst, a), start)
+}
+
+// appendAcks appends what an acknowledgement is for, null when the record is
+// none.
+func appendAcks(dst []byte, a *dissect.Acks) []byte {
+	if a.Message == "" && a.Packet <= 0 && a.Verdict == dissect.AcksNew {
+		return append(dst, "null"...)
+	}
+	dst = appendWord(append(dst, `{"state":`...), a.Verdict.String())
+	if dst = append(dst, `,"message":`...); a.Message == "" {
+		dst = append(dst, "null"...)
+	} else {
+		dst = appendString(dst, a.Message)
+	}
+	if a.Seq >= 0 {
+		dst = appendKeyInt(dst, `,"seq":`, int64(a.Seq))
+	}
+	if a.Packet > 0 {
+		dst = appendKeyInt(dst, `,"packet":`, int64(a.Packet))
+	}
+	if a.N > 0 {
+		dst = appendKeyInt(dst, `,"n":`, int64(a.N))
+	}
+	if a.RTT >= 0 {
+		dst = appendMillis(append(dst, `,"rtt_ms":`...), a.RTT)
+	}
+	return append(dst, '}')
 }
 
 // appendAckPlace appends the keys by and rtt_ms, each only where it is known.
@@ -354,7 +405,11 @@ func appendKeyString(dst []byte, key, value string) []byte {
 }
 
 func appendKeyInt(dst []byte, key string, value int64) []byte {
-	return strconv.AppendInt(append(dst, key...), value, 10)
+	dst = append(dst, key...)
+	if value >= 0 && value < 10 { // most are
+		return append(dst, byte('0'+value))
+	}
+	return strconv.AppendInt(dst, value, 10)
 }
 
 // appendKeyNumber appends a number that counts from 1, null for 0.
@@ -376,15 +431,22 @@ func appendKeyAddress(dst []byte, key string, a netip.AddrPort) []byte {
 	return append(a.AppendTo(append(dst, '"')), '"')
 }
 
-func appendDirection(dst []byte, d dissect.Direction) []byte {
-	if dst = append(dst, `,"dir":`...); d == dissect.UnknownDirection {
+// appendRoute appends direction and transport, each null where nobody knows.
+func appendRoute(dst []byte, r *dissect.Record) []byte {
+	dst = appendWord(append(dst, `,"dir":`...), r.Direction.String())
+	return appendWord(append(dst, `,"transport":`...), r.Transport.String())
+}
+
+// appendWord appends a word that this project made, null for none.
+func appendWord(dst []byte, word string) []byte {
+	if word == "" {
 		return append(dst, "null"...)
 	}
-	return append(append(append(dst, '"'), d.String()...), '"')
+	return append(append(append(dst, '"'), word...), '"')
 }
 
 func appendPackets(dst []byte, packets []int) []byte {
-	dst = append(append(dst, `,"packets":`...), '[')
+	dst = append(dst, `,"packets":[`...)
 	for i, n := range packets {
 		if i > 0 {
 			dst = append(dst, ',')

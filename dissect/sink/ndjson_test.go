@@ -47,37 +47,50 @@ func TestNDJSONLine(t *testing.T) {
 	}{
 		{"a sequenced record", viewpoint(), `{"type":"record",` + head + `"dir":"c2s","transport":"udp",` +
 			`"src":"10.0.0.2:50111","dst":"10.0.0.1:2627","protocol":"wulfram","message":"VIEWPOINT_INFO","opcode":53,` +
-			`"envelope":{"mode":1,"seq":7,"length":9,"origin":"learned","learned_in":9},` +
-			`"fields":{"entity_id":-1},"size":9,"offset":0,"ack":{"state":"acked","by":14,"rtt_ms":41.2},` +
+			`"envelope":{"mode":1,"seq":7,"length":9,"origin":"learned","learned_in":9},"context":null,` +
+			`"fields":{"entity_id":-1},"size":9,"offset":0,"ack":{"state":"acked","by":14,"rtt_ms":41.2},"acks":null,` +
 			`"notes":[{"severity":"note","code":"retransmission","text":"same bytes as packet 11"}],` +
 			`"rest":"","error":null,"raw":"3500070009ffffffff"}`},
 		{"nothing known is null", zone, `{"type":"record","file":0,"n":17,"packets":[12],"time":"2026-11-29T20:15:02.310774000Z",` +
 			`"session":null,"flow":2,"dir":null,"transport":"udp","src":"10.0.0.2:50111","dst":null,"protocol":"wulfram",` +
-			`"message":"X","opcode":null,"envelope":{"prefixed":true},"fields":{},"size":0,"offset":0,"ack":null,"notes":[],` +
+			`"message":"X","opcode":null,"envelope":{"prefixed":true},"context":null,"fields":{},"size":0,"offset":0,"ack":null,"acks":null,"notes":[],` +
 			`"rest":"","error":null,"raw":""}`},
 		{"each kind of value", everything(), `{"type":"record",` + head + `"dir":"s2c","transport":"udp",` +
-			`"src":"10.0.0.1:2627","dst":"10.0.0.2:50111","protocol":"wulfram","message":"UPDATE_ARRAY","opcode":14,"envelope":null,` +
+			`"src":"10.0.0.1:2627","dst":"10.0.0.2:50111","protocol":"wulfram","message":"UPDATE_ARRAY","opcode":14,"envelope":null,"context":null,` +
 			`"fields":{"data":"deadbeef","application":"{1C8248C0-9772-11CF-B74F-00C0DF413ED1}","host":"127.0.0.1",` +
 			`"token_id":"18446744073709551615","bits":45,"ping":15,"yaw":"NaN","local_state":null,"position":[1.5,0.1,-3],` +
-			`"entities":[{"id":0,"team":0}]},"size":64,"offset":0,"ack":null,"notes":[],"rest":"","error":null,` +
+			`"entities":[{"id":0,"team":0}]},"size":64,"offset":0,"ack":null,"acks":null,"notes":[],"rest":"","error":null,` +
 			`"raw":"0edeadbeef000000c048821c7297cf11b74f00c0df413ed10000000000000000ffffffffffffffff` + strings.Repeat("00", 24) + `"}`},
 		{"a secret is masked in fields, notes and raw", login(), `{"type":"record",` + head + `"dir":"c2s","transport":"tcp",` +
-			`"src":"10.0.0.2:50111","dst":"10.0.0.1:2627","protocol":"wulfram","message":"LOGIN","opcode":33,"envelope":null,` +
-			`"fields":{"kind":1,"password":"***"},"size":11,"offset":0,"ack":null,` +
+			`"src":"10.0.0.2:50111","dst":"10.0.0.1:2627","protocol":"wulfram","message":"LOGIN","opcode":33,"envelope":null,"context":null,` +
+			`"fields":{"kind":1,"password":"***"},"size":11,"offset":0,"ack":null,"acks":null,` +
 			`"notes":[{"severity":"warning","code":"out_of_range","text":"***"}],"rest":"","error":null,"raw":"000b2101**************"}`},
 		{"a secret cut short is masked in rest, error and raw", brokenLogin(), `{"type":"record",` + head + `"dir":"c2s","transport":"tcp",` +
-			`"src":"10.0.0.2:50111","dst":"10.0.0.1:2627","protocol":"wulfram","message":"LOGIN","opcode":33,"envelope":null,` +
-			`"fields":{"kind":1},"size":11,"offset":0,"ack":null,"notes":[],"rest":"***",` +
+			`"src":"10.0.0.2:50111","dst":"10.0.0.1:2627","protocol":"wulfram","message":"LOGIN","opcode":33,"envelope":null,"context":null,` +
+			`"fields":{"kind":1},"size":11,"offset":0,"ack":null,"acks":null,"notes":[],"rest":"***",` +
 			`"error":{"layer":"wulfram","path":"LOGIN.password","offset":4,"bit":0,"want":"9 bytes","got":"***","kind":"truncated"},` +
 			`"raw":"000b2101**************"}`},
 		{"a gap", happenings()[0], `{"type":"gap","file":0,"time":"2026-11-29T20:15:02.310774000Z","session":1,"flow":2,` +
-			`"dir":"s2c","bytes":1448,"after_packet":77,"before_packet":81,"offset":4096}`},
+			`"dir":"s2c","transport":"tcp","bytes":1448,"after_packet":77,"before_packet":81,"offset":4096,"reason":"memory_limit"}`},
 		{"a late acknowledgement", happenings()[1], `{"type":"ack","file":0,"time":"2026-11-29T20:15:02.310774000Z",` +
-			`"session":1,"flow":2,"n":17,"by":14,"rtt_ms":41.2}`},
+			`"session":1,"flow":2,"dir":null,"transport":"tcp","n":17,"by":14,"rtt_ms":41.2}`},
 		{"a session", happenings()[2], `{"type":"session","file":0,"time":"2026-11-29T20:15:02.310774000Z","session":1,"flow":2,` +
 			`"client":"10.0.0.2:50111","server":"10.0.0.1:2627","protocol":"wulfram","state":"opened","reason":"handshake"}`},
+		{"an acknowledgement", acknowledging(), `{"type":"record",` + head + `"dir":"c2s","transport":"udp",` +
+			`"src":"10.0.0.2:50111","dst":"10.0.0.1:2627","protocol":"wulfram","message":"D_ACK","opcode":2,` +
+			`"envelope":{"mode":0},"context":"default","fields":{"subtype":1,"acked_opcode":53,"acked_sequence":7},"size":5,"offset":0,` +
+			`"ack":null,"acks":{"state":"new","message":"VIEWPOINT_INFO","seq":7,"packet":12,"n":9,"rtt_ms":41},` +
+			`"notes":[{"severity":"note","code":"assumed_context","text":"widths by the stated default"}],` +
+			`"rest":"","error":null,"raw":"0201350007"}`},
+		{"an acknowledgement of a record nobody saw", unseen(), `{"type":"record",` + head + `"dir":"c2s","transport":"udp",` +
+			`"src":"10.0.0.2:50111","dst":"10.0.0.1:2627","protocol":"wulfram","message":"D_ACK","opcode":2,` +
+			`"envelope":{"mode":0},"context":null,"fields":{},"size":1,"offset":0,` +
+			`"ack":null,"acks":{"state":"earlier","message":null},"notes":[],"rest":"","error":null,"raw":"02"}`},
+		{"a broken packet", happenings()[4], `{"type":"event","file":0,"time":"2026-11-29T20:15:02.310774000Z","session":null,"flow":null,` +
+			`"dir":null,"transport":null,"code":"bad_packet","text":"ipv4 at byte 14: want 20 bytes, 3 left (truncated)","packets":[5],` +
+			`"error":{"layer":"ipv4","path":"","offset":14,"bit":0,"want":"20 bytes","got":"3 left","kind":"truncated"}}`},
 		{"an event", happenings()[3], `{"type":"event","file":0,"time":"2026-11-29T20:15:02.310774000Z","session":1,"flow":2,` +
-			`"code":"resync","text":"frame found after 12 bytes","packets":[81]}`},
+			`"dir":null,"transport":"tcp","code":"resync","text":"frame found after 12 bytes","packets":[81],"error":null}`},
 	} {
 		t.Run(c.name, func(t *testing.T) { compare(t, printJSON(t, NDJSONOptions{Raw: true}, c.r), c.want+"\n") })
 	}
@@ -229,9 +242,9 @@ func TestSummary(t *testing.T) {
 	}
 	compare(t, b.String(), `{"type":"summary","file":0,"time":"2026-11-29T20:15:02.310774000Z",`+
 		`"first_time":"2026-11-29T20:15:01.310774000Z","last_time":"2026-11-29T20:15:02.310774000Z","packets":2,"bytes":100,`+
-		`"records":{"wulfram":6},"unknown_opcodes":1,"unknown_bodies":0,"undecoded_bytes":9,"gaps":1,"lost_bytes":1448,`+
+		`"records":{"wulfram":9},"unknown_opcodes":1,"unknown_bodies":0,"undecoded_bytes":9,"gaps":1,"lost_bytes":1448,`+
 		`"retransmissions":1,"conflicts":0,"resyncs":1,"evictions":0,"backward_times":1,"other_flows":0,`+
-		`"errors":{"truncated":1,"incomplete":0,"malformed":0},"notes":{"out_of_range":1,"retransmission":1,"unknown_opcode":1}}`+"\n")
+		`"errors":{"truncated":2,"incomplete":0,"malformed":0},"notes":{"assumed_context":1,"out_of_range":1,"retransmission":1,"unknown_opcode":1}}`+"\n")
 }
 
 func TestTheSchemaIsStrict(t *testing.T) {

@@ -218,7 +218,9 @@ func (r *Reader) object() {
 		case "flow":
 			rec.Flow = r.count()
 		case "dir":
-			rec.Direction = r.direction()
+			rec.Direction = word(s, dissect.ServerToClient, "a direction")
+		case "transport":
+			rec.Transport = word(s, schema.UDP, "a transport")
 		case "packets":
 			for range s.elements() {
 				rec.Packets = append(rec.Packets, int(s.integer()))
@@ -254,8 +256,6 @@ func (r *Reader) frameKey(key []byte) bool {
 	switch string(key) {
 	case "n":
 		rec.N = int(s.integer())
-	case "transport":
-		rec.Transport = transportOf(s.string())
 	case "src":
 		rec.Src = r.address()
 	case "dst":
@@ -270,6 +270,8 @@ func (r *Reader) frameKey(key []byte) bool {
 		}
 	case "envelope":
 		r.envelope()
+	case "context":
+		rec.Context = word(s, schema.Guessed, "an origin")
 	case "fields":
 		r.findPacket()
 		r.members(r.declared.of(rec.Packet, rec.Direction.Sender()))
@@ -279,6 +281,8 @@ func (r *Reader) frameKey(key []byte) bool {
 		rec.Offset = s.integer()
 	case "ack":
 		r.acknowledgement()
+	case "acks":
+		r.acks()
 	case "notes":
 		for range s.elements() {
 			r.note()
@@ -310,7 +314,6 @@ func (r *Reader) ackKey(key []byte) bool {
 }
 
 func (r *Reader) gapKey(key []byte) bool {
-	r.rec.Transport = schema.TCP // only streams have gaps
 	switch string(key) {
 	case "bytes":
 		r.rec.Bytes = r.scan.integer()
@@ -320,6 +323,8 @@ func (r *Reader) gapKey(key []byte) bool {
 		r.rec.Before = r.count()
 	case "offset":
 		r.rec.Offset = r.scan.integer()
+	case "reason":
+		r.rec.Text = r.name()
 	default:
 		return false
 	}
@@ -338,6 +343,8 @@ func (r *Reader) eventKey(key []byte) bool {
 		r.rec.Code = r.name()
 	case "reason", "text":
 		r.rec.Text = string(r.scan.string())
+	case "error":
+		r.error()
 	default:
 		return false
 	}
@@ -409,26 +416,21 @@ func (r *Reader) duration() time.Duration {
 	return time.Duration(math.Round(r.scan.float() * float64(time.Millisecond)))
 }
 
-func (r *Reader) direction() dissect.Direction {
-	if r.scan.null() {
-		return dissect.UnknownDirection
+// word reads the String of one of the values up to last, null for the zero value.
+func word[T interface {
+	~uint8
+	String() string
+}](s *scanner, last T, want string) T {
+	if s.null() {
+		return 0
 	}
-	switch string(r.scan.string()) {
-	case "c2s":
-		return dissect.ClientToServer
-	case "s2c":
-		return dissect.ServerToClient
-	}
-	r.scan.fail("a direction")
-	return dissect.UnknownDirection
-}
-
-func transportOf(word []byte) schema.Transport {
-	for t := schema.Transport(0); t <= schema.TCP|schema.UDP; t++ {
-		if t.String() == string(word) {
-			return t
+	text := s.string()
+	for v := T(0); v <= last; v++ {
+		if v.String() == string(text) {
+			return v
 		}
 	}
+	s.fail(want)
 	return 0
 }
 
@@ -457,7 +459,7 @@ func (r *Reader) envelope() {
 		case "length":
 			e.Length = int(s.integer())
 		case "origin":
-			e.Origin = schema.OriginOf(string(s.string()))
+			e.Origin = word(s, schema.Guessed, "an origin")
 		case "learned_in":
 			e.LearnedIn = int(s.integer())
 		case "prefixed":
@@ -476,7 +478,7 @@ func (r *Reader) acknowledgement() {
 	for key := range s.members() {
 		switch string(key) {
 		case "state":
-			a.State = ackStateOf(s)
+			a.State = word(s, dissect.AckIgnored, "a state of an acknowledgement")
 		case "by":
 			a.By = int(s.integer())
 		case "rtt_ms":
@@ -487,15 +489,32 @@ func (r *Reader) acknowledgement() {
 	}
 }
 
-func ackStateOf(s *scanner) dissect.AckState {
-	word := s.string()
-	for a := dissect.AckNone; a <= dissect.AckIgnored; a++ {
-		if a.String() == string(word) {
-			return a
+func (r *Reader) acks() {
+	s, a := &r.scan, &r.rec.Acks
+	if s.null() {
+		return
+	}
+	*a = dissect.Acks{Seq: -1, RTT: -1}
+	for key := range s.members() {
+		switch string(key) {
+		case "state":
+			a.Verdict = word(s, dissect.AcksUnseen, "what an acknowledgement is")
+		case "message":
+			if !s.null() {
+				a.Message = r.name()
+			}
+		case "seq":
+			a.Seq = int(s.integer())
+		case "packet":
+			a.Packet = int(s.integer())
+		case "n":
+			a.N = int(s.integer())
+		case "rtt_ms":
+			a.RTT = r.duration()
+		default:
+			s.fail("a key of what is acknowledged")
 		}
 	}
-	s.fail("a state of an acknowledgement")
-	return dissect.AckNone
 }
 
 func (r *Reader) note() {
@@ -537,23 +556,12 @@ func (r *Reader) error() {
 		case "got":
 			e.Got = string(s.string())
 		case "kind":
-			e.Kind = errorKindOf(s)
+			e.Kind = word(s, wire.Incomplete, "a kind of error")
 		default:
 			s.fail("a key of an error")
 		}
 	}
 	r.rec.Err = e
-}
-
-func errorKindOf(s *scanner) wire.Kind {
-	word := s.string()
-	for k := wire.Malformed; k <= wire.Incomplete; k++ {
-		if k.String() == string(word) {
-			return k
-		}
-	}
-	s.fail("a kind of error")
-	return wire.Malformed
 }
 
 // restBytes reads hex, or the mask.

@@ -23,6 +23,7 @@ var (
 	lost   = ^uint64(0) // -1
 
 	targets = schema.NewEnum("target", []schema.Name{{Value: lost, Name: "none"}})
+	opcodes = schema.NewEnum("opcode", []schema.Name{{Value: 0x35, Name: "VIEWPOINT_INFO"}})
 	mask    = &schema.Flags{Name: "mask", Bits: []schema.Flag{
 		{Low: 0, High: 0, Name: "definition"}, {Low: 1, High: 1, Name: "position"}, {Low: 2, High: 4, Name: "bank"},
 	}}
@@ -207,17 +208,63 @@ func everything() *dissect.Record {
 	return r
 }
 
+// typical is a record of the size that most have: five fields, no notes.
+func typical() *dissect.Record {
+	raw := []byte("\x20\x00\x07\x00\x23\x00\x00\x10\x21\x02\x00\x00\x00\x09hello there")
+	r := frame("COMM_MESSAGE_REQUEST", 0x20, raw)
+	r.Envelope = dissect.Envelope{Mode: 3, Seq: 7, Length: len(raw), Origin: schema.Learned, LearnedIn: 9}
+	r.Context = schema.Learned
+	r.Ack = dissect.Ack{State: dissect.AckAcked, By: 14, RTT: 41200 * time.Microsecond}
+	for i, f := range typicalFields {
+		kind := [...]schema.ValueKind{schema.Uint, schema.Uint, schema.Int, schema.Float, schema.Text}[i]
+		num := [...]uint64{4129, 2, lost, math.Float64bits(500.01525925473834), 0}[i]
+		add(r, f, kind, 40+16*i, 8*len("hello there"), num)
+	}
+	r.Body.Nodes[4].Body = 8 * int32(len(raw)-len("hello there"))
+	return r
+}
+
+var typicalFields = []*schema.Field{
+	{Name: "timestamp", Type: "u32"}, {Name: "scope", Type: "u8 target", Enum: targets}, {Name: "recipient", Type: "i32 target", Enum: targets},
+	{Name: "distance", Type: "quant(1)"}, {Name: "text", Type: "string"},
+}
+
 // happenings is a record of each type that is no frame.
 func happenings() []*dissect.Record {
 	base := dissect.Record{Time: at, Digits: 6, Session: 1, Flow: 2, Opcode: -1, Transport: schema.TCP}
 	gap, ack, session, event := base, base, base, base
 	gap.Type, gap.Direction, gap.Bytes, gap.After, gap.Before = dissect.GapRecord, dissect.ServerToClient, 1448, 77, 81
-	gap.Offset = 4096
+	gap.Offset, gap.Text = 4096, "memory_limit"
 	ack.Type, ack.Acked, ack.Ack = dissect.AckRecord, 17, dissect.Ack{State: dissect.AckAcked, By: 14, RTT: 41200 * time.Microsecond}
 	session.Type, session.Client, session.Server = dissect.SessionRecord, client, server
 	session.Protocol, session.Code, session.Text = "wulfram", "opened", "handshake"
 	event.Type, event.Code, event.Text, event.Packets = dissect.EventRecord, "resync", "frame found after 12 bytes", []int{81}
-	return []*dissect.Record{&gap, &ack, &session, &event}
+	broken := event
+	broken.Session, broken.Flow, broken.Transport, broken.Code, broken.Packets = 0, 0, 0, "bad_packet", []int{5}
+	broken.Err = &wire.Error{Layer: "ipv4", Offset: 14, Want: "20 bytes", Got: "3 left", Kind: wire.Truncated}
+	broken.Text = broken.Err.Error()
+	return []*dissect.Record{&gap, &ack, &session, &event, &broken}
+}
+
+// acknowledging is a record that acknowledges another, read with what was assumed.
+func acknowledging() *dissect.Record {
+	r := frame("D_ACK", 2, []byte{2, 1, 0x35, 0, 7})
+	r.Envelope.Mode = 0
+	add(r, &schema.Field{Name: "subtype"}, schema.Uint, 8, 8, 1)
+	add(r, &schema.Field{Name: "acked_opcode", Enum: opcodes}, schema.Uint, 16, 8, 0x35)
+	add(r, &schema.Field{Name: "acked_sequence"}, schema.Uint, 24, 16, 7)
+	r.Acks = dissect.Acks{Seq: 7, Message: "VIEWPOINT_INFO", Packet: 12, N: 9, RTT: 41 * time.Millisecond}
+	r.Context = schema.Default
+	r.Notes = []dissect.Note{{Code: "assumed_context", Text: "widths by the stated default"}}
+	return r
+}
+
+// unseen acknowledges a record from before the capture.
+func unseen() *dissect.Record {
+	r := frame("D_ACK", 2, []byte{2})
+	r.Envelope.Mode = 0
+	r.Acks = dissect.Acks{Verdict: dissect.AcksEarlier, Seq: -1, RTT: -1}
+	return r
 }
 
 // all is every record that these tests know.
@@ -227,7 +274,7 @@ func all() []*dissect.Record {
 	undecoded.Notes = []dissect.Note{{Code: "unknown_opcode"}}
 	undecoded.Direction = dissect.UnknownDirection
 	list := []*dissect.Record{
-		viewpoint(), login(), brokenLogin(), everything(), undecoded,
+		viewpoint(), login(), brokenLogin(), everything(), typical(), acknowledging(), unseen(), undecoded,
 		says("\x1b[2J\x1b]52;c;x\x07\u009b\u202e\r\x00\xff\"\\\U000e0001"),
 	}
 	return append(list, happenings()...)

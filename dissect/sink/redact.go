@@ -27,7 +27,7 @@ func (p Privacy) hides(r schema.Redaction) bool {
 
 // hidesNode reports whether the value of n, and all that is below it, is masked.
 func (p Privacy) hidesNode(n *schema.Node) bool {
-	return n.Field != nil && (p.hides(n.Field.Redact) || withheld(n))
+	return n.Field != nil && n.Field.Redact != schema.Open && (p.hides(n.Field.Redact) || withheld(n))
 }
 
 // The fields of nodes that Reader makes where its input was masked: the bytes
@@ -77,6 +77,9 @@ func (m *redactor) prepare(r *dissect.Record) {
 		}
 	}
 	m.prepareRest(r)
+	if len(m.spans) < 2 {
+		return
+	}
 	slices.SortFunc(m.spans, func(a, b span) int { return cmp.Compare(a.From, b.From) })
 }
 

@@ -47,7 +47,7 @@ func BenchmarkSink(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		r    *dissect.Record
-	}{{"short", viewpoint()}, {"long", everything()}} {
+	}{{"short", viewpoint()}, {"typical", typical()}, {"long", everything()}} {
 		for name, sink := range sinks() {
 			b.Run(c.name+"/"+name, func(b *testing.B) {
 				b.ReportAllocs()

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -55,14 +56,26 @@ func TestTextLine(t *testing.T) {
 	teaching.Packet = &schema.Packet{Teaches: []string{"stream_modes"}}
 	add(teaching, &schema.Field{Name: "modes"}, schema.Array, 8, 8, 0)
 	teaching.Ack.State = dissect.AckPending
-	answer := frame("D_ACK", 2, []byte{2, 1, 0x35, 0, 7})
-	answer.Envelope.Mode = 0
-	add(answer, &schema.Field{Name: "subtype"}, schema.Uint, 8, 8, 1)
-	answer.Acks = dissect.Acks{Seq: 7, Message: "VIEWPOINT_INFO", Packet: 12, RTT: 41 * time.Millisecond}
+	answer := acknowledging()
+	answer.Notes = nil
+	again := acknowledging()
+	again.Notes = nil
+	again.Envelope.Seq, again.Ack = 12, quiet.Ack
+	again.Acks.Message, again.Acks.Seq = "COMM_MESSAGE", 1234
+	again.Acks.Verdict, again.Acks.RTT = dissect.AcksAgain, -1
+	remarkable := unseen()
+	for _, code := range []string{"ack_before_capture", "same_payload_new_sequence", "sequence_gap"} {
+		remarkable.Notes = append(remarkable.Notes, dissect.Note{Code: code, Text: "of which there is more to say"})
+	}
+	add(remarkable, &schema.Field{Name: "subtype"}, schema.Uint, 8, 8, 1)
 	left := frame("PING", 6, []byte{6, 9})
 	left.Rest = left.Raw[1:]
 	left.Envelope = dissect.Envelope{Mode: 7, Seq: 123, Length: -1}
 	left.Ack.State = dissect.AckUnacked
+	left.Notes = []dissect.Note{{Code: "never_acknowledged"}}
+
+	bare := frame("RESET_GAME", 0x3f, []byte{0x3f})
+	bare.Notes = viewpoint().Notes
 
 	for _, c := range []struct {
 		name string
@@ -70,31 +83,39 @@ func TestTextLine(t *testing.T) {
 		want string
 	}{
 		{"a sequenced record shows mode, sequence and acknowledgement", quiet,
-			"20:15:02.310774   1  -> c2s udp  VIEWPOINT_INFO 0x35          9  latest 7   acked 41ms entity_id=-1 (none)\n"},
+			"20:15:02.310774   1  -> c2s udp  VIEWPOINT_INFO 0x35          9  latest 7   acked 41ms  entity_id=-1 (none)\n"},
 		{"a note keeps its code, and fields are cut for it", viewpoint(),
-			"20:15:02.310774   1  -> c2s udp  VIEWPOINT_INFO 0x35          9  latest 7   acked 41ms entity_id=-1…  ! retransmission:…\n"},
+			"20:15:02.310774   1  -> c2s udp  VIEWPOINT_INFO 0x35          9  latest 7   acked 41ms  entity_id=-1 …  ! retransmission\n"},
 		{"fields of a stream begin earlier and are cut at the width", tcp,
 			"20:15:02.310774   1  <- s2c tcp  UPDATE_ARRAY 0x0E           64  data=deadbeef application={1C8248C0-9772-11CF-B74F-00C…\n"},
 		{"an error follows the fields and is never cut", broken,
 			"20:15:02.310774   1  -> c2s tcp  SP_PLAYER 0x04               4  pnum=1  !! netrek/SP_PLAYER.x at byte 4 of 12: want 4 bytes, 2 left (truncated)\n"},
 		{"an unknown opcode shows the body", unknown,
-			"20:15:02.310774   -  --     udp  unknown(0x05)                3                        body=0102  ! unknown_opcode\n"},
+			"20:15:02.310774   -  --     udp  unknown(0x05)                3  body=0102  ! unknown_opcode\n"},
 		{"a teaching packet says what it teaches", teaching,
-			"20:15:02.310774   1  -> c2s udp  D_HANDSHAKE 0x03             2  raw        pending    modes=0  teaches stream_modes\n"},
+			"20:15:02.310774   1  -> c2s udp  D_HANDSHAKE 0x03             2  raw        pending     teaches stream_modes  modes=0\n"},
 		{"an acknowledgement names what it is for", answer,
-			"20:15:02.310774   1  -> c2s udp  D_ACK 0x02                   5  raw                   subtype=1  acks VIEWPOINT_INFO 7…\n"},
+			"20:15:02.310774   1  -> c2s udp  D_ACK 0x02                   5  raw        acks VIEWPOINT_INFO 7 (packet 12, 41ms)  …\n"},
+		{"an acknowledgement says as much as there is room for", again,
+			"20:15:02.310774   1  -> c2s udp  D_ACK 0x02                   5  raw 12     acked 41ms  acks COMM_MESSAGE 1234  …\n"},
+		{"a context that was assumed shows", acknowledging(),
+			"20:15:02.310774   1  -> c2s udp  D_ACK 0x02                   5  raw        acks VIEWPOINT_INFO 7  …  ! assumed_context\n"},
+		{"the codes of notes are never cut", remarkable,
+			"20:15:02.310774   1  -> c2s udp  D_ACK 0x02                   1  raw        ! ack_before_capture  ! same_payload_new_sequence  ! sequence_gap\n"},
+		{"notes begin where fields would", bare,
+			"20:15:02.310774   1  -> c2s udp  RESET_GAME 0x3F              1  ! retransmission: same bytes as packet 11\n"},
 		{"bytes left over are shown, and a mode without a name", left,
-			"20:15:02.310774   1  -> c2s udp  PING 0x06                    2  mode 7 123 unacked    rest=09\n"},
+			"20:15:02.310774   1  -> c2s udp  PING 0x06                    2  mode 7 123 unacked     rest=09\n"},
 		{"a secret is masked, also in a note", login(),
 			"20:15:02.310774   1  -> c2s tcp  LOGIN 0x21                  11  kind=1 password=***  ! out_of_range: ***\n"},
 		{"a secret cut short is masked in rest and error", brokenLogin(),
 			"20:15:02.310774   1  -> c2s tcp  LOGIN 0x21                  11  kind=1 rest=***  !! wulfram/LOGIN.password at byte 4 of 11: want 9 bytes, got *** (truncated)\n"},
 		{"a gap has a line of its own", happenings()[0],
-			"20:15:02.310774   1  <- s2c tcp  -- gap: 1,448 bytes not captured between packets 77 and 81 --\n"},
+			"20:15:02.310774   1  <- s2c tcp  -- gap: 1,448 bytes not captured between packets 77 and 81; memory_limit --\n"},
 		{"a late acknowledgement names its record", happenings()[1],
 			"20:15:02.310774   1  --     tcp  -- ack: record 17 acknowledged by packet 14 after 41ms --\n"},
 		{"a session shows its ends", happenings()[2],
-			"20:15:02.310774   1  --          -- session: wulfram opened, 10.0.0.2:50111 -> 10.0.0.1:2627; handshake --\n"},
+			"20:15:02.310774   1              -- session: wulfram opened, 10.0.0.2:50111 -> 10.0.0.1:2627; handshake --\n"},
 		{"an event shows its code", happenings()[3],
 			"20:15:02.310774   1  --     tcp  -- resync: frame found after 12 bytes --\n"},
 	} {
@@ -108,6 +129,24 @@ func TestTextValues(t *testing.T) {
 	compare(t, "data="+fields, "data=deadbeef application={1C8248C0-9772-11CF-B74F-00C0DF413ED1} host=127.0.0.1 "+
 		"token_id=18446744073709551615 bits=0x2d (definition bank=3 0x20) ping=1.5 yaw=NaN local_state=- "+
 		"position=(1.5, 0.1, -3) entities=1\n")
+}
+
+func TestWhatAnAcknowledgementRepeatsIsLeftOut(t *testing.T) {
+	r := acknowledging()
+	r.Notes = nil
+	_, tail, _ := strings.Cut(print(t, TextOptions{Width: -1}, r), "raw        ")
+	compare(t, tail, "acks VIEWPOINT_INFO 7 (packet 12, 41ms)  subtype=1\n")
+	r.Acks.Verdict, r.Acks.RTT = dissect.AcksAgain, -1
+	_, tail, _ = strings.Cut(print(t, TextOptions{Width: -1}, r), "raw        ")
+	compare(t, tail, "acks VIEWPOINT_INFO 7 (packet 12, repeat)  subtype=1\n")
+	_, details, _ := strings.Cut(print(t, TextOptions{Verbosity: 1}, r), "offset 0\n")
+	compare(t, details, `
+    envelope mode=0 (raw), context default
+    acks VIEWPOINT_INFO 7 (packet 12, repeat)
+    subtype = 1
+    acked_opcode = 53 (VIEWPOINT_INFO)
+    acked_sequence = 7
+`[1:])
 }
 
 func TestTextDetails(t *testing.T) {
@@ -138,6 +177,17 @@ func TestTextDetails(t *testing.T) {
             id = 0
             team = 0  [guess]
 `[1:])
+}
+
+func TestWhatAColumnSaysIsNotRepeatedOnTheLine(t *testing.T) {
+	r := viewpoint()
+	r.Ack, r.Notes = dissect.Ack{State: dissect.AckUnacked}, []dissect.Note{{Code: "never_acknowledged"}}
+	if got := print(t, TextOptions{}, r); strings.Contains(got, "never") {
+		t.Errorf("got %s", got)
+	}
+	if got := print(t, TextOptions{Verbosity: 1}, r) + printJSON(t, NDJSONOptions{}, r); strings.Count(got, "never_acknowledged") != 2 {
+		t.Errorf("got %s", got)
+	}
 }
 
 func TestTextEverything(t *testing.T) {
@@ -188,7 +238,7 @@ func TestTextColour(t *testing.T) {
 	quiet := viewpoint()
 	quiet.Notes = nil
 	compare(t, print(t, TextOptions{Color: true}, quiet), "20:15:02.310774   1  \x1b[32m-> c2s\x1b[0m udp  \x1b[1mVIEWPOINT_INFO\x1b[22m 0x35"+
-		"          9  latest 7   acked 41ms \x1b[36mentity_id\x1b[0m=-1 (none)\n")
+		"          9  latest 7   acked 41ms  \x1b[36mentity_id\x1b[0m=-1 (none)\n")
 	for _, o := range []TextOptions{{}, {Verbosity: 1}, {Verbosity: 2}, {Hex: true}, {Width: 100}} {
 		coloured := o
 		coloured.Color = true
@@ -219,8 +269,26 @@ func TestTextFitsItsWidth(t *testing.T) {
 				limit = 120
 			}
 			line := print(t, TextOptions{Width: width, Color: true}, r)
-			if n := columns([]byte(line)) - 1; n > max(limit, 87+32) && r.Err == nil {
+			if n := columns([]byte(line)) - 1; n > max(limit, 88+32) && r.Err == nil {
 				t.Errorf("%d columns of %d: %s", n, limit, line)
+			}
+		}
+	}
+}
+
+func TestColumnsAreCountedAsTheyAreWritten(t *testing.T) {
+	records := append(all(), says("Größe 日本 \x1b[2J, a text that is cut somewhere in its middle"))
+	for _, r := range records {
+		if r.Err != nil || r.Type != dissect.FrameRecord {
+			continue // nothing follows that would need the column
+		}
+		for width := 80; width < 200; width++ {
+			sink := NewText(io.Discard, TextOptions{Width: width, Color: width%2 == 0, Schema: protocols})
+			if err := sink.Write(r); err != nil {
+				t.Fatal(err)
+			}
+			if got, want := sink.column(sink.out.buf), columns(sink.out.buf); got != want {
+				t.Errorf("width %d: got %d columns, want %d: %q", width, got, want, sink.out.buf)
 			}
 		}
 	}
@@ -304,6 +372,17 @@ func TestHostileText(t *testing.T) {
 			compare(t, got, `"`+c.want+"\"\n")
 		})
 	}
+	t.Run("names of fields that a program made up", func(t *testing.T) {
+		r := says("x")
+		r.Body.Nodes[0].Field = &schema.Field{Name: "\x1b[2J"}
+		inside := everything()
+		inside.Body.Nodes[len(inside.Body.Nodes)-1].Field = r.Body.Nodes[0].Field
+		for _, o := range []TextOptions{{}, {Verbosity: 1}, {Verbosity: 2, Hex: true}} {
+			if got := print(t, o, r, inside); strings.ContainsRune(got, escape) || !strings.Contains(got, `\x1b[2J`) {
+				t.Errorf("got %q", got)
+			}
+		}
+	})
 	t.Run("bytes that are no UTF-8", func(t *testing.T) {
 		compare(t, string(appendEscaped(nil, "a\xffb\xc3")), `a\xffb\xc3`)
 	})
@@ -311,7 +390,7 @@ func TestHostileText(t *testing.T) {
 		long := says(strings.Repeat("A", 65536))
 		got := print(t, TextOptions{}, long)
 		_, got, _ = strings.Cut(got, "text=")
-		compare(t, got, `"AAAAAAAA…" (65,536 bytes)`+"\n")
+		compare(t, got, `"`+strings.Repeat("A", 30)+`…" (65,536 bytes)`+"\n")
 		if got := print(t, TextOptions{Verbosity: 2}, long); !strings.Contains(got, strings.Repeat("A", 65536)) {
 			t.Error("-V does not show the whole text")
 		}

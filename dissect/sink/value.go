@@ -5,32 +5,33 @@ import (
 	"math"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"opscope/schema"
 )
+
+// negativeZero is the bits of a float that is written as -0.
+const negativeZero = 1 << 63
 
 // appendFloat appends a float as JSON allows it: the fewest digits that read
 // back as the same value, of 32 bits for single, without an exponent between
 // 1e-6 and 1e21. NaN and infinities, which JSON has not, are the words NaN,
 // +Inf and -Inf.
 func appendFloat(dst []byte, v float64, single bool) []byte {
-	bits := 64
+	size := math.Abs(v)
+	bits, whole, small := 64, size < 1<<53, size < 1e-6
 	if single {
-		bits = 32
+		// Compared as what it is, its digits look the same when they come back as a
+		// 64-bit float.
+		bits, whole, small = 32, size < 1<<24, float32(size) < 1e-6
 	}
-	start := len(dst)
-	dst = strconv.AppendFloat(dst, v, 'e', -1, bits)
-	at := bytes.IndexByte(dst[start:], 'e')
-	if at < 0 {
-		return dst
+	switch {
+	case whole && v == math.Trunc(v) && math.Float64bits(v) != negativeZero:
+		return strconv.AppendInt(dst, int64(v), 10)
+	case small && v != 0 || size >= 1e21:
+		return strconv.AppendFloat(dst, v, 'e', -1, bits)
 	}
-	// The exponent decides, not the value: the digits of a 32-bit float then look
-	// the same when they come back as a 64-bit one.
-	exp, err := strconv.Atoi(string(dst[start+at+1:]))
-	if err == nil && exp >= -6 && exp < 21 {
-		return strconv.AppendFloat(dst[:start], v, 'f', -1, bits)
-	}
-	return dst
+	return strconv.AppendFloat(dst, v, 'f', -1, bits)
 }
 
 // appendMillis appends a duration that is not negative as milliseconds, exactly
@@ -41,11 +42,7 @@ func appendMillis(dst []byte, d time.Duration) []byte {
 	if rest == 0 {
 		return dst
 	}
-	dst = appendFraction(dst, rest*int(time.Second/time.Millisecond), 6)
-	for dst[len(dst)-1] == '0' {
-		dst = dst[:len(dst)-1]
-	}
-	return dst
+	return trimZeros(appendFraction(dst, rest*int(time.Second/time.Millisecond), 6))
 }
 
 // lineDigits is how many significant digits of a float a line shows; the value
@@ -54,22 +51,59 @@ const lineDigits = 7
 
 // appendRounded appends a float for a line of text.
 func appendRounded(dst []byte, v float64, single bool) []byte {
-	start := len(dst)
-	dst = appendFloat(dst, v, single)
 	size := math.Abs(v)
-	if len(dst)-start <= lineDigits || size >= 1e15 || size < 1e-3 || math.IsNaN(v) {
-		return dst
+	if !(size >= 1e-3 && size < 1e15) {
+		return appendFloat(dst, v, single)
 	}
-	decimals := lineDigits - 1
-	for ; size >= 10 && decimals > 0; size /= 10 {
+	decimals, unit := lineDigits-1, uint64(1e6)
+	for rest := size; rest >= 10 && decimals > 0; rest /= 10 {
 		decimals--
+		unit /= 10
 	}
-	dst = strconv.AppendFloat(dst[:start], v, 'f', decimals, 64)
-	if decimals == 0 {
+	if v < 0 {
+		dst = append(dst, '-')
+	}
+	n := uint64(math.Round(size * float64(unit)))
+	dst = strconv.AppendUint(dst, n/unit, 10)
+	nano := int(n % unit * (uint64(time.Second) / unit))
+	if nano == 0 {
 		return dst
 	}
-	dst = append(dst[:start], bytes.TrimRight(dst[start:], "0")...)
-	return bytes.TrimSuffix(dst, []byte("."))
+	return trimZeros(appendFraction(dst, nano, decimals))
+}
+
+// trimZeros removes the zeros at the end of a fraction that is not zero.
+func trimZeros(dst []byte) []byte {
+	for dst[len(dst)-1] == '0' {
+		dst = dst[:len(dst)-1]
+	}
+	return dst
+}
+
+// textOf returns the text of node i as UTF-8: in the tree where it is ASCII, which
+// needs no conversion, else in the scratch.
+func textOf(scratch *[]byte, t *schema.Tree, i int) []byte {
+	n := &t.Nodes[i]
+	if n.Body&7 == 0 && n.Kind == schema.Text && (n.Field == nil || n.Field.Encoding <= schema.UTF8) {
+		text := t.Data[n.Body>>3:][:n.BodyLen]
+		if end := bytes.IndexByte(text, 0); end >= 0 {
+			text = text[:end]
+		}
+		if isASCII(text) {
+			return text
+		}
+	}
+	*scratch = t.AppendText((*scratch)[:0], i)
+	return *scratch
+}
+
+func isASCII(b []byte) bool {
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // appendHexNumber appends v as 0x and an even number of digits.
@@ -131,32 +165,6 @@ func appendCount(dst []byte, n int64) []byte {
 		dst = append(dst, 0)
 		copy(dst[i+1:], dst[i:])
 		dst[i] = ','
-	}
-	return dst
-}
-
-// appendFlags appends the names of the flags set in v, a number of several bits
-// with its value, and bits without a name as hex.
-func appendFlags(dst []byte, f *schema.Flags, v uint64) []byte {
-	start := len(dst)
-	for _, b := range f.Bits {
-		set := b.Of(v)
-		if set == 0 {
-			continue
-		}
-		if len(dst) > start {
-			dst = append(dst, ' ')
-		}
-		dst = appendEscaped(dst, b.Name)
-		if b.High > b.Low {
-			dst = strconv.AppendUint(append(dst, '='), set, 10)
-		}
-	}
-	if rest := f.Rest(v); rest != 0 {
-		if len(dst) > start {
-			dst = append(dst, ' ')
-		}
-		dst = appendHexNumber(dst, rest)
 	}
 	return dst
 }

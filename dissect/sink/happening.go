@@ -1,0 +1,103 @@
+package sink
+
+import (
+	"net/netip"
+	"strconv"
+
+	"opscope/dissect"
+	"opscope/reassembly"
+)
+
+// appendHappening appends what stands between dashes on the line of a record
+// that is no frame.
+func (t *Text) appendHappening(dst []byte, r *dissect.Record) []byte {
+	k := t.ink.quiet
+	if r.Type == dissect.GapRecord {
+		k = t.ink.severity[dissect.Warning]
+	}
+	dst = append(append(t.pad(dst, messageColumn), k.on...), "-- "...)
+	t.hidden += len(k.on)
+	from, room := len(dst), max(minRoom, t.width-t.column(dst)-len(" --"))
+	switch r.Type {
+	case dissect.GapRecord:
+		dst = appendGap(dst, r)
+	case dissect.AckRecord:
+		dst = appendLateAck(dst, r)
+	case dissect.SessionRecord:
+		dst = appendSession(dst, r)
+	case dissect.EventRecord:
+		dst = appendReason(appendEscaped(dst, r.Code), ": ", t.redact.clean(r.Text))
+	}
+	dst, _ = cut(dst, from, room)
+	return append(append(dst, " --"...), k.off...)
+}
+
+// appendReason appends a text behind a joint, or nothing without a text.
+func appendReason(dst []byte, joint, text string) []byte {
+	if text == "" {
+		return dst
+	}
+	return appendEscaped(append(dst, joint...), text)
+}
+
+// appendGap appends "gap: 1,448 bytes not captured between packets 77 and 81".
+func appendGap(dst []byte, r *dissect.Record) []byte {
+	dst = appendCount(append(dst, "gap: "...), r.Bytes)
+	if r.Bytes == 1 {
+		dst = append(dst, " byte not captured"...)
+	} else {
+		dst = append(dst, " bytes not captured"...)
+	}
+	switch {
+	case r.After > 0 && r.Before > 0:
+		dst = strconv.AppendInt(append(dst, " between packets "...), int64(r.After), 10)
+		dst = strconv.AppendInt(append(dst, " and "...), int64(r.Before), 10)
+	case r.After > 0:
+		dst = strconv.AppendInt(append(dst, " after packet "...), int64(r.After), 10)
+	case r.Before > 0:
+		dst = strconv.AppendInt(append(dst, " before packet "...), int64(r.Before), 10)
+	}
+	if r.Text == reassembly.NotCaptured.String() {
+		return dst
+	}
+	return appendReason(dst, "; ", r.Text)
+}
+
+// appendLateAck appends "ack: record 17 acked by packet 14 after 41ms".
+func appendLateAck(dst []byte, r *dissect.Record) []byte {
+	dst = strconv.AppendInt(append(dst, "ack: record "...), int64(r.Acked), 10)
+	dst = append(dst, " acknowledged"...)
+	if r.Ack.By > 0 {
+		dst = strconv.AppendInt(append(dst, " by packet "...), int64(r.Ack.By), 10)
+	}
+	if r.Ack.RTT >= 0 {
+		dst = appendRTT(append(dst, " after "...), r.Ack.RTT)
+	}
+	return dst
+}
+
+// appendSession appends "session: wulfram opened, 10.0.0.2:50111 -> 10.0.0.1:2627".
+func appendSession(dst []byte, r *dissect.Record) []byte {
+	dst = append(dst, "session:"...)
+	dst = appendReason(dst, " ", r.Protocol)
+	dst = appendReason(dst, " ", r.Code)
+	if r.Client.IsValid() || r.Server.IsValid() {
+		dst = appendAddress(append(dst, ", "...), r.Client)
+		dst = appendAddress(append(dst, " -> "...), r.Server)
+	}
+	if r.Text == r.Code {
+		return dst
+	}
+	return appendReason(dst, "; ", r.Text)
+}
+
+// appendAddress appends an endpoint, "?" for one not known.
+func appendAddress(dst []byte, a netip.AddrPort) []byte {
+	if !a.IsValid() {
+		return append(dst, '?')
+	}
+	if a.Addr().Zone() != "" {
+		return appendEscaped(dst, a.String())
+	}
+	return a.AppendTo(dst)
+}
