@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,9 +11,11 @@ import (
 
 // Limits of a schema. They bound what a file can make the loader do.
 const (
-	maxParams = 4       // parameters of a type
-	maxOps    = 100_000 // compiled fields of one packet, types written out
-	maxNest   = 32      // types within types
+	maxParams = 4        // parameters of a type
+	maxOps    = 100_000  // compiled fields of one packet, types written out
+	maxNest   = 32       // types within types
+	maxCount  = MaxNodes // a count, or a number of bytes, that is written out
+	maxFixed  = 1 << 40  // bits of what is called fixed; more is never there
 )
 
 type opKind uint8
@@ -61,7 +64,7 @@ type op struct {
 	atBase int
 	atOff  *op // the field that holds the offset
 	valid  *expr
-	note   string
+	remark Remark // where valid fails
 
 	body    []*op // members, the element, the optional value
 	clear   []int // slots that are zero when a member is absent
@@ -72,7 +75,7 @@ type op struct {
 	prim    *primitive
 	counts  string // an integer that counts the elements of this field
 	minBits int    // of an element
-	choice  string // for printing: the case that this op belongs to
+	choice  string // the cases that this op belongs to: "/SWITCH:CASE", outermost first
 }
 
 type joinPart struct {
@@ -105,14 +108,33 @@ type envRead struct {
 
 // compiler writes out one layout.
 type compiler struct {
-	d          *draft
-	slots      int
-	used       []bool
-	ops        int
-	nest       []string
-	env        []envRead
+	d     *draft
+	slots int
+	used  []bool
+	ops   int
+	nest  []string
+	env   []envRead
+	above inherited
+}
+
+// inherited is what a field has from what holds it, unless it says otherwise.
+type inherited struct {
 	source     string
 	confidence Confidence
+	redact     Redaction
+}
+
+// inherit gives a field what it does not say itself.
+func (f *Field) inherit(above inherited) {
+	if f.Source == "" {
+		f.Source = above.source
+	}
+	if f.Confidence == NoConfidence {
+		f.Confidence = above.confidence
+	}
+	if f.Redact == Open {
+		f.Redact = above.redact
+	}
 }
 
 // scope of a list of fields: those before, the parameters, and where the
@@ -155,7 +177,9 @@ func (d *draft) compilePacket(e *packetDecl) error {
 	if e.From != AnySender {
 		e.Layouts[AnySender] = e.Layouts[e.From]
 		e.Layouts[3-e.From] = e.Layouts[e.From]
-	} else if e.Layouts[AnySender] == nil && e.Layouts[Client] != nil && e.Layouts[Server] == nil {
+	} else if e.Layouts[Client] == nil {
+		e.Layouts[AnySender] = e.Layouts[Server]
+	} else if e.Layouts[Server] == nil {
 		e.Layouts[AnySender] = e.Layouts[Client]
 	}
 	return e.applyRedact(done)
@@ -174,7 +198,8 @@ func (e *packetDecl) applyRedact(done map[*bodyDecl]*Layout) error {
 				}
 				names = append(names, o.field.Name)
 				if o.field.Name == p.key.text {
-					o.field.Redact, found = r, true
+					o.redact(r)
+					found = true
 				}
 			})
 		}
@@ -183,6 +208,15 @@ func (e *packetDecl) applyRedact(done map[*bodyDecl]*Layout) error {
 		}
 	}
 	return nil
+}
+
+// redact redacts a field and all that is below it.
+func (o *op) redact(r Redaction) {
+	walkOps([]*op{o}, func(o *op) {
+		if o.field != nil {
+			o.field.Redact = r
+		}
+	})
 }
 
 // walkOps visits every op of a layout.
@@ -197,21 +231,15 @@ func walkOps(ops []*op, visit func(*op)) {
 }
 
 func (d *draft) compileBody(e *packetDecl, b *bodyDecl) (*Layout, error) {
-	c := &compiler{d: d, source: b.source, confidence: b.confidence}
-	for _, inherited := range []Confidence{e.Confidence, d.Confidence} {
-		if c.confidence == NoConfidence {
-			c.confidence = inherited
-		}
-	}
-	if c.source == "" {
-		c.source = d.Source
-	}
+	c := &compiler{d: d}
+	c.above.source = cmp.Or(b.source, e.Source, d.Source)
+	c.above.confidence = cmp.Or(b.confidence, e.Confidence, d.Confidence)
 	scope := c.newScope(b.fields)
 	ops, err := scope.list(b.fields, "")
 	if err != nil {
 		return nil, err
 	}
-	l := &Layout{Source: c.source, Confidence: c.confidence, code: &code{ops: ops}}
+	l := &Layout{Source: c.above.source, Confidence: c.above.confidence, code: &code{ops: ops}}
 	if e.size != nil {
 		size := e.size.clone()
 		if err := size.bind(scope); err != nil {
@@ -222,10 +250,9 @@ func (d *draft) compileBody(e *packetDecl, b *bodyDecl) (*Layout, error) {
 		}
 		l.code.size = size
 	}
-	if !d.BitAlign {
-		if _, err := checkAlignment(ops, 0, b.fields); err != nil {
-			return nil, err
-		}
+	a := aligner{bitAlign: d.BitAlign, seen: map[step]place{}}
+	if _, err := a.list(ops, place{}, func(i int) Pos { return b.fields[i].typePos() }); err != nil {
+		return nil, err
 	}
 	c.settle(ops)
 	l.code.slots, l.code.env = c.slots, c.env
@@ -316,16 +343,24 @@ func (s *listScope) list(fields []*fieldDecl, choice string) ([]*op, error) {
 	return ops, nil
 }
 
-func (s *listScope) field(f *fieldDecl, choice string) (*op, error) {
-	if s.c.ops++; s.c.ops > maxOps {
-		return nil, errorAt(f.pos, "a layout of more than %d fields", maxOps)
+// grow counts what is compiled.
+func (c *compiler) grow(pos Pos) error {
+	if c.ops++; c.ops > maxOps {
+		return errorAt(pos, "a layout of more than %d fields", maxOps)
 	}
+	return nil
+}
+
+func (s *listScope) field(f *fieldDecl, choice string) (*op, error) {
 	if f.choice != nil {
-		o, err := s.choice(f.choice, func(k *caseDecl) ([]*op, error) { return s.list(k.list, k.label) })
-		if o != nil {
-			o.choice = choice
+		if err := s.c.grow(f.pos); err != nil {
+			return nil, err
 		}
-		return o, err
+		here := choice + "/" + strconv.Itoa(s.c.ops) + ":"
+		return s.choice(f.choice, func(k *caseDecl) ([]*op, error) { return s.list(k.list, here+k.label) })
+	}
+	if f.check != "" {
+		return nil, errorAt(f.pos, "%q has a check, which belongs in an envelope", f.Name)
 	}
 	if old := s.names[f.Name]; old != nil && !f.Hidden && !s.mayRepeat(old, f, choice) {
 		return nil, errorAt(f.pos, "field %q twice; the conditions do not exclude each other", f.Name)
@@ -346,19 +381,32 @@ func (s *listScope) field(f *fieldDecl, choice string) (*op, error) {
 	if o.valid, err = s.bound(f.valid); err != nil {
 		return nil, err
 	}
-	if o.note = f.note; o.note == "" {
-		o.note = "out_of_range"
+	if o.valid != nil {
+		o.remark = Remark{cmp.Or(f.note, "out_of_range"), f.Name + ": not " + o.valid.text}
 	}
 	return o, nil
 }
 
 // mayRepeat reports whether two fields of one name exclude each other: they
-// stand in different cases, or both have a condition.
+// stand in different cases of a switch, or have different conditions.
 func (s *listScope) mayRepeat(old *binding, f *fieldDecl, choice string) bool {
 	if old.op == nil {
 		return false
 	}
-	return choice != "" && old.op.choice != choice || f.cond != nil && old.op.cond != nil
+	return exclusive(old.op.choice, choice) || f.cond != nil && old.op.cond != nil && f.cond.text != old.op.cond.text
+}
+
+// exclusive reports whether two places are in different cases of one switch.
+func exclusive(a, b string) bool {
+	as, bs := strings.Split(a, "/"), strings.Split(b, "/")
+	for i := range min(len(as), len(bs)) {
+		if as[i] != bs[i] {
+			x, _, _ := strings.Cut(as[i], ":")
+			y, _, _ := strings.Cut(bs[i], ":")
+			return x == y
+		}
+	}
+	return false
 }
 
 // place compiles `at: BASE + EXPR`.
@@ -411,52 +459,59 @@ func (s *listScope) declare(f *fieldDecl, o *op) {
 	if f.Hidden {
 		return
 	}
-	b := &binding{slot: o.slot, op: o, flags: o.field.Flags, enum: o.field.Enum}
-	if old := s.names[f.Name]; old != nil && old.slot >= 0 && o.slot >= 0 {
-		o.slot, b.slot = old.slot, old.slot
+	if old := s.names[f.Name]; old != nil && old.op != nil && old.op.slot >= 0 && o.slot >= 0 {
+		o.slot = old.op.slot
 	}
-	inner := o
-	if o.kind == opOptional {
-		inner = o.body[0]
-	}
-	if inner.kind == opStruct {
-		b.members = inner.scope()
-	}
-	s.names[f.Name] = b
+	s.names[f.Name] = o.binding()
 	if o.kind == opUint || o.kind == opInt {
 		s.ownInts[f.Name] = o
 	}
 }
 
-// scope returns the members of a struct as names.
-func (o *op) scope() *listScope {
-	s := &listScope{names: map[string]*binding{}}
-	for _, m := range o.body {
-		if m.field == nil || m.field.Hidden {
-			continue
+// binding returns what an expression sees of a field. An optional number is that
+// number, and another optional value whether it is there.
+func (o *op) binding() *binding {
+	b := &binding{slot: o.slot, op: o, flags: o.field.Flags, enum: o.field.Enum}
+	inner := o
+	if o.kind == opOptional {
+		if inner = o.body[0]; inner.slot >= 0 {
+			b.slot = inner.slot
 		}
-		b := &binding{slot: m.slot, op: m, flags: m.field.Flags, enum: m.field.Enum}
-		if m.kind == opStruct {
-			b.members = m.scope()
-		}
-		s.names[m.field.Name] = b
 	}
-	return s
+	if inner.kind == opStruct {
+		b.members = &listScope{names: map[string]*binding{}}
+		b.members.show(inner.body)
+	}
+	return b
+}
+
+// show makes the members of a struct visible, those of its switches too.
+func (s *listScope) show(ops []*op) {
+	for _, m := range ops {
+		if m.kind == opSwitch && m.field == nil {
+			for _, c := range m.cases {
+				s.show(c.ops)
+			}
+		} else if !m.field.Hidden {
+			s.names[m.field.Name] = m.binding()
+		}
+	}
 }
 
 // compile compiles one type for a field.
 func (s *listScope) compile(f *fieldDecl, ref *typeRef) (*op, error) {
+	if err := s.c.grow(ref.pos); err != nil {
+		return nil, err
+	}
 	field := f.Field
 	field.Type, field.Order, field.Encoding = ref.src, s.c.d.Order, ref.encoding
 	if ref.fixed {
 		field.Order = ref.order
 	}
-	if field.Source == "" {
-		field.Source = s.c.source
-	}
-	if field.Confidence == NoConfidence {
-		field.Confidence = s.c.confidence
-	}
+	outer := s.c.above
+	field.inherit(outer)
+	s.c.above = inherited{field.Source, field.Confidence, field.Redact}
+	defer func() { s.c.above = outer }()
 	o := &op{field: &field, order: field.Order, bits: ref.bits, length: ref.length, nulCounted: ref.nulCounted, slot: -1}
 	if err := s.label(o, ref); err != nil {
 		return nil, err
@@ -473,10 +528,10 @@ func (s *listScope) compile(f *fieldDecl, ref *typeRef) (*op, error) {
 		s.give(o)
 	case refText:
 		o.kind = opText
-		o.size, err = s.bound(ref.size)
+		o.size, err = s.size(ref.size)
 	case refBytes:
 		o.kind = opBytes
-		o.size, err = s.bound(ref.size)
+		o.size, err = s.size(ref.size)
 		s.counted(o, ref.size)
 	case refRest:
 		o.kind = opRest
@@ -504,6 +559,17 @@ func (s *listScope) compile(f *fieldDecl, ref *typeRef) (*op, error) {
 		return s.compileNamed(o, f, ref)
 	}
 	return o, err
+}
+
+// size binds a number of elements or bytes.
+func (s *listScope) size(e *expr) (*expr, error) {
+	if e == nil {
+		return nil, nil
+	}
+	if n, ok := e.constant(); ok && (n < 0 || n > maxCount) {
+		return nil, errorAt(e.pos, "a count of %d; want 0 to %d", n, maxCount)
+	}
+	return s.bound(e)
 }
 
 // give gives a number a slot.
@@ -594,7 +660,7 @@ func (s *listScope) compileStruct(o *op, fields []*fieldDecl, params []string, a
 func (s *listScope) compileArray(o *op, f *fieldDecl, ref *typeRef) (*op, error) {
 	o.kind = opArray
 	var err error
-	if o.size, err = s.bound(ref.size); err != nil {
+	if o.size, err = s.size(ref.size); err != nil {
 		return nil, err
 	}
 	if o.each, err = s.bound(ref.each); err != nil {
@@ -719,6 +785,9 @@ func (s *listScope) compilePrimitive(o *op, p *primitive, args []*expr, ref *typ
 		return errorAt(ref.pos, "%s needs a table state.%s with %s", ref.name, p.table, plural(p.columns, "member"))
 	}
 	o.kind, o.prim, o.args, o.bits = opPrimitive, p, args, table
+	if p.scalar {
+		s.give(o)
+	}
 	elem := *o.field
 	elem.Name = ""
 	o.body = []*op{{kind: opComputed, field: &elem, slot: -1, value: &expr{}}}
@@ -797,6 +866,9 @@ func caseRange(word string, enum *Enum, pos Pos) (low, high uint64, err error) {
 	if low, high, ok := parseRange(word); ok {
 		return low, high, nil
 	}
+	if v, err := strconv.ParseInt(word, 0, 64); err == nil {
+		return uint64(v), uint64(v), nil
+	}
 	if enum == nil {
 		return 0, 0, errorAt(pos, "case %q is no number, and what is switched on has no enum", word)
 	}
@@ -860,7 +932,7 @@ func (s *listScope) lookupFlag(e *expr, b *binding, member string, pos Pos) erro
 	for _, f := range b.flags.Bits {
 		names = append(names, f.Name)
 		if f.Name == member {
-			e.op, e.slot, e.shift, e.width = opFlag, b.slot, uint8(f.Low), uint8(f.High-f.Low+1)
+			e.op, e.slot, e.shift, e.mask = opFlag, b.slot, uint8(f.Low), 1<<uint(f.High-f.Low+1)-1
 			s.c.used[b.slot] = true
 			return nil
 		}
@@ -969,7 +1041,7 @@ func (o *op) fixedSize() (int, bool) {
 			return 8 * int(n), ok
 		}
 		each, fixed := fixedSize(o.body)
-		return int(n) * each, ok && fixed
+		return int(n) * each, ok && fixed && int(n)*each <= maxFixed
 	}
 	return 0, false
 }

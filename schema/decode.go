@@ -45,6 +45,7 @@ type Decoder struct {
 	m       machine
 	r       wire.Reader
 	t       *Tree
+	far     int // where reading left off to go on elsewhere, at the furthest
 	missing bool
 }
 
@@ -65,8 +66,8 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 		d.m.slots[s] = number{}
 	}
 	d.m.p, d.m.state, d.m.index = p, d.State, 0
-	d.m.origin, d.m.isMissing, d.m.fault = NoOrigin, false, ""
-	d.missing, d.Remarks, d.t = false, d.Remarks[:0], t
+	d.m.origin, d.m.failed, d.m.fault = NoOrigin, false, ""
+	d.missing, d.far, d.Remarks, d.t = false, 0, d.Remarks[:0], t
 	d.r = wire.NewReader(t.Data[:(to+7)>>3], p.Name, d.Short)
 	d.r.Seek(from)
 	d.m.r = &d.r
@@ -75,11 +76,11 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 	}
 	ok := d.list(c.ops)
 	if ok && c.size != nil {
-		ok = d.padTo(int(d.m.eval(c.size).asInt()), p)
+		d.padTo(d.m.eval(c.size).asInt())
 	} else if ok && p.BitAlign {
-		d.pad()
+		d.pad(p.Order)
 	}
-	d.End, d.Origin = d.r.Pos(), d.m.origin
+	d.End, d.Origin = max(d.far, d.r.Pos()), d.m.origin
 	if err := d.r.Err(); err != nil {
 		return err.Within(message)
 	}
@@ -87,22 +88,30 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 }
 
 // pad skips to the next byte. Padding that is not zero is kept, and remarked on.
-func (d *Decoder) pad() {
+func (d *Decoder) pad(o wire.Order) {
 	off := d.r.Pos()
 	n := -off & 7
-	if v := d.r.Uint(n, wire.Big); v != 0 {
-		d.add(Node{Field: paddingField, Kind: Uint, Num: v, Off: int32(off), Len: int32(n), Bits: uint8(n)})
+	if v := d.r.Uint(n, o); v != 0 {
+		d.add(paddingField, Uint, off).set(v, n)
 		d.remark("padding_nonzero", strconv.Itoa(n)+" padding bits are not zero")
 	}
 }
 
-// padTo skips to the end of a frame whose size is known.
-func (d *Decoder) padTo(size int, p *Protocol) bool {
-	d.r.Align()
-	if n := size*8 - d.r.Pos(); n > 0 && d.r.Need(n) {
-		d.bytes(paddingField, Bytes, d.r.Pos(), n>>3)
+// padTo skips to the end of a frame of so many bytes.
+func (d *Decoder) padTo(size int64) {
+	if !d.sound() {
+		return
 	}
-	return d.r.Err() == nil
+	d.r.Align()
+	n := size - int64(d.r.Pos()>>3)
+	if n < 0 {
+		d.r.Fail("the end at byte "+strconv.FormatInt(size, 10), "a field up to byte "+strconv.Itoa(d.r.Pos()>>3), wire.Malformed)
+	} else if n > 0 && d.need(n) {
+		d.bytes(paddingField, Bytes, d.r.Pos(), int(n))
+	}
+	if err := d.r.Err(); err != nil {
+		err.Within("padding")
+	}
 }
 
 var paddingField = &Field{Name: "_", Type: "padding", Hidden: true}
@@ -111,23 +120,24 @@ func (d *Decoder) remark(code, text string) {
 	d.Remarks = append(d.Remarks, Remark{code, text})
 }
 
-// add appends a node and returns its index.
-func (d *Decoder) add(n Node) int {
-	d.t.Nodes = append(d.t.Nodes, n)
-	return len(d.t.Nodes) - 1
+// add appends the node of a field that began at a bit and ends here.
+func (d *Decoder) add(f *Field, kind ValueKind, off int) *Node {
+	nodes := append(d.t.Nodes, Node{})
+	d.t.Nodes = nodes
+	n := &nodes[len(nodes)-1]
+	n.Field, n.Kind, n.Sel = f, kind, -1
+	n.Off, n.Len = int32(off), int32(d.r.Pos()-off)
+	return n
 }
+
+// set sets the value of a number and its width on the wire.
+func (n *Node) set(v uint64, bits int) { n.Num, n.Bits = v, uint8(bits) }
 
 // list decodes the fields of a list and reports whether there was no error.
 func (d *Decoder) list(ops []*op) bool {
 	for _, o := range ops {
-		if o.cond != nil {
-			v := d.m.eval(o.cond)
-			if !d.sound(o) {
-				return false
-			}
-			if !v.isTrue() {
-				continue
-			}
+		if o.cond != nil && o.cond.op == opFlag && d.m.flag(o.cond) == 0 {
+			continue // the commonest condition, without a call
 		}
 		if !d.field(o) {
 			if o.field != nil {
@@ -135,33 +145,63 @@ func (d *Decoder) list(ops []*op) bool {
 			}
 			return false
 		}
-		if o.valid != nil && !d.m.eval(o.valid).isTrue() && d.sound(o) {
-			d.remark(o.note, o.field.Name+": not "+o.valid.text)
-		}
 	}
 	return true
 }
 
 // sound turns what an expression could not do into an error.
-func (d *Decoder) sound(o *op) bool {
-	switch {
-	case d.m.isMissing:
-		d.missing = true
-		d.r.Fail("state."+d.m.missing.Table+"["+strconv.FormatInt(d.m.missing.Key, 10)+"]", "none learned", wire.Malformed)
-	case d.m.fault != "":
-		d.r.Fail("a value", d.m.fault, wire.Malformed)
+func (d *Decoder) sound() bool {
+	if d.m.failed {
+		d.unsound()
 	}
 	return d.r.Err() == nil
 }
 
+func (d *Decoder) unsound() {
+	if d.m.fault != "" {
+		d.r.Fail("a value", d.m.fault, wire.Malformed)
+		return
+	}
+	d.missing = true
+	d.r.Fail(d.m.missing.String(), "none learned", wire.Malformed)
+}
+
+// field decodes a field, unless its condition says that it is not there. That of
+// a flag has been looked at.
 func (d *Decoder) field(o *op) bool {
-	if o.at != nil {
-		d.r.Seek(8 * (o.atBase + int(d.m.eval(o.at).asInt())))
-		if !d.sound(o) {
-			return false
+	if o.cond != nil && o.cond.op != opFlag {
+		if there := d.m.eval(o.cond).isTrue(); !d.sound() || !there {
+			return d.r.Err() == nil
 		}
 	}
-	return d.one(o)
+	if o.at != nil && !d.seek(o) {
+		return false
+	}
+	if !d.one(o) {
+		return false
+	}
+	if o.valid != nil {
+		if !d.m.eval(o.valid).isTrue() && d.sound() {
+			d.Remarks = append(d.Remarks, o.remark)
+		}
+		return d.sound()
+	}
+	return true
+}
+
+// seek moves to the offset of a field with `at`.
+func (d *Decoder) seek(o *op) bool {
+	off := d.m.eval(o.at).asInt()
+	if !d.sound() {
+		return false
+	}
+	d.far = max(d.far, d.r.Pos())
+	if off < 0 || off > int64(d.r.Size()>>3) {
+		d.r.Fail("an offset within the frame", "offset "+strconv.FormatInt(off, 10), wire.Malformed)
+		return false
+	}
+	d.r.Seek(8 * (o.atBase + int(off)))
+	return d.r.Err() == nil
 }
 
 func (d *Decoder) one(o *op) bool {
@@ -193,33 +233,31 @@ func (d *Decoder) one(o *op) bool {
 		return d.text(o, off)
 	case opBytes:
 		n := d.m.eval(o.size).asInt()
-		return d.sound(o) && d.need(n) && d.bytes(o.field, Bytes, off, int(n))
+		return d.sound() && d.need(n) && d.bytes(o.field, Bytes, off, int(n))
 	case opRest:
 		return d.bytes(o.field, Bytes, off, d.r.Left()>>3)
 	case opGUID:
 		return d.r.Need(128) && d.bytes(o.field, GUID, off, 16)
 	case opIPv4:
-		v := d.r.Uint(32, wire.Big)
-		return d.keep(Node{Field: o.field, Kind: IPv4, Num: v, Off: int32(off), Len: 32, Bits: 32})
+		return d.keep(o, IPv4, off, d.r.Uint(32, wire.Big), 32)
 	case opFill:
 		n := -off & 7
-		v := d.r.Uint(n, o.order)
-		return d.keep(Node{Field: o.field, Kind: Uint, Num: v, Off: int32(off), Len: int32(n), Bits: uint8(n)})
+		return d.keep(o, Uint, off, d.r.Uint(n, o.order), n)
 	case opComputed:
 		v := d.m.eval(o.value)
-		return d.sound(o) && d.computed(o, off, v)
+		return d.sound() && d.computed(o, off, v)
 	case opJoin:
 		return d.join(o, off)
 	}
 	return false
 }
 
-// keep adds a node unless reading it failed.
-func (d *Decoder) keep(n Node) bool {
+// keep adds a number unless reading it failed.
+func (d *Decoder) keep(o *op, kind ValueKind, off int, v uint64, bits int) bool {
 	if d.r.Err() != nil {
 		return false
 	}
-	d.add(n)
+	d.add(o.field, kind, off).set(v, bits)
 	return true
 }
 
@@ -233,7 +271,7 @@ func (d *Decoder) number(o *op, off int) bool {
 	width := o.bits
 	if o.width != nil {
 		n := d.m.eval(o.width).asInt()
-		if !d.sound(o) {
+		if !d.sound() {
 			return false
 		}
 		if n < 0 || n > 64 {
@@ -242,45 +280,61 @@ func (d *Decoder) number(o *op, off int) bool {
 		}
 		width = int(n)
 	}
-	v := d.r.Uint(width, o.order)
-	n := Node{Field: o.field, Kind: Uint, Num: v, Off: int32(off), Len: int32(width), Bits: uint8(width)}
+	kind, v := Uint, d.r.Uint(width, o.order)
 	if o.kind == opInt {
-		n.Kind, n.Num = Int, uint64(wire.SignExtend(v, width))
+		kind, v = Int, uint64(wire.SignExtend(v, width))
 	}
-	d.store(o, integer(int64(n.Num)))
-	return d.keep(n)
+	d.store(o, integer(int64(v)))
+	if d.r.Err() != nil {
+		return false
+	}
+	d.add(o.field, kind, off).set(v, width)
+	return true
 }
 
 func (d *Decoder) float(o *op, off int, f float64, raw uint64) bool {
 	d.store(o, number{f: f, float: true})
-	return d.keep(Node{
-		Field: o.field, Kind: Float, Num: math.Float64bits(f), Raw: raw, Kept: true, Sel: -1,
-		Off: int32(off), Len: int32(o.bits), Bits: uint8(o.bits),
-	})
+	return d.keepFloat(o.field, off, f, raw, o.bits)
+}
+
+// keepFloat adds a number that does not show its bits.
+func (d *Decoder) keepFloat(field *Field, off int, f float64, raw uint64, bits int) bool {
+	if d.r.Err() != nil {
+		return false
+	}
+	n := d.add(field, Float, off)
+	n.set(math.Float64bits(f), bits)
+	n.Raw, n.Kept = raw, true
+	return true
 }
 
 func (d *Decoder) computed(o *op, off int, v number) bool {
 	d.store(o, v)
-	n := Node{Field: o.field, Kind: Int, Num: uint64(v.i), Off: int32(off)}
 	if v.float {
-		n.Kind, n.Num = Float, math.Float64bits(v.f)
+		return d.keep(o, Float, off, math.Float64bits(v.f), 0)
 	}
-	return d.keep(n)
+	return d.keep(o, Int, off, uint64(v.i), 0)
 }
 
 func (d *Decoder) join(o *op, off int) bool {
+	v := d.m.join(o)
+	d.store(o, v)
+	return d.keep(o, Uint, off, uint64(v.i), 0)
+}
+
+// join puts the parts of a number together, low part first.
+func (m *machine) join(o *op) number {
 	var v uint64
 	for _, p := range o.parts {
-		v |= uint64(d.m.slots[p.op.slot].i) << uint(p.shift)
+		v |= uint64(m.slots[p.op.slot].i) << uint(p.shift)
 	}
-	d.store(o, integer(int64(v)))
-	return d.keep(Node{Field: o.field, Kind: Uint, Num: v, Off: int32(off)})
+	return integer(int64(v))
 }
 
 // need guards a count of bytes that came off the wire.
 func (d *Decoder) need(bytes int64) bool {
 	if bytes < 0 || bytes > int64(d.r.Left()>>3) {
-		d.r.Fail(strconv.FormatInt(bytes, 10)+" bytes", strconv.Itoa(d.r.Left()>>3)+" left", d.Short)
+		d.r.Fail(plural(int(bytes), "byte"), wire.Bits(d.r.Left())+" left", d.Short)
 		return false
 	}
 	return true
@@ -289,9 +343,12 @@ func (d *Decoder) need(bytes int64) bool {
 func (d *Decoder) bytes(f *Field, kind ValueKind, off, n int) bool {
 	pos := d.r.Pos()
 	d.r.Skip(8 * n)
-	return d.keep(Node{
-		Field: f, Kind: kind, Off: int32(off), Len: int32(d.r.Pos() - off), Body: int32(pos), BodyLen: int32(n), Kept: true,
-	})
+	if d.r.Err() != nil {
+		return false
+	}
+	node := d.add(f, kind, off)
+	node.Body, node.BodyLen, node.Kept = int32(pos), int32(n), true
+	return true
 }
 
 func (d *Decoder) text(o *op, off int) bool {
@@ -306,7 +363,7 @@ func (d *Decoder) text(o *op, off int) bool {
 			return false
 		}
 	}
-	if !d.sound(o) || !d.need(n) || !d.bytes(o.field, Text, off, int(n)) {
+	if !d.sound() || !d.need(n) || !d.bytes(o.field, Text, off, int(n)) {
 		return false
 	}
 	if o.nulCounted {
@@ -317,25 +374,50 @@ func (d *Decoder) text(o *op, off int) bool {
 
 // untilNUL returns the bytes of a text up to and with its NUL, or -1.
 func (d *Decoder) untilNUL(o *op) int64 {
-	unit := 8
-	if o.field.Encoding == UTF16 || o.field.Encoding == UTF16Lax && d.r.Left() >= 16 && d.r.Peek(8, wire.Big) != 0 &&
-		wire.ReadBits(d.t.Data, d.r.Pos()+8, 8, wire.Big) == 0 {
-		unit = 16
+	var n int64
+	switch o.field.Encoding {
+	case UTF16:
+		n = d.nul(16)
+	case UTF16Lax:
+		n = d.laxNUL()
+	default:
+		n = d.nul(8)
 	}
-	data, pos := d.t.Data, d.r.Pos()
-	for n := 0; pos+unit <= d.r.Size(); n += unit / 8 {
-		if wire.ReadBits(data, pos, unit, wire.Big) == 0 {
-			n += unit / 8
-			// 8-bit text in a 16-bit field ends with a 16-bit NUL.
-			if o.field.Encoding == UTF16Lax && unit == 8 && pos+16 <= d.r.Size() && wire.ReadBits(data, pos+8, 8, wire.Big) == 0 {
-				n++
-			}
-			return int64(n)
+	if n < 0 {
+		d.r.Fail("a NUL at the end of the text", "none", d.Short)
+	}
+	return n
+}
+
+// laxNUL finds the end of 16-bit text, whose first unit has a zero behind its
+// letter, or of 8-bit text in its place, which ends with a 16-bit NUL as well.
+func (d *Decoder) laxNUL() int64 {
+	if first := d.r.Peek(16, wire.Big); first>>8 != 0 && first&0xff == 0 {
+		if n := d.nul(16); n >= 0 {
+			return n
 		}
-		pos += unit
 	}
-	d.r.Fail("a NUL at the end of the text", "none", d.Short)
+	n := d.nul(8)
+	if n > 0 && d.zero(int(n)) {
+		n++
+	}
+	return n
+}
+
+// nul returns the bytes up to and with the first NUL of so many bits, or -1.
+func (d *Decoder) nul(unit int) int64 {
+	for pos := d.r.Pos(); pos+unit <= d.r.Size(); pos += unit {
+		if wire.ReadBits(d.t.Data, pos, unit, wire.Big) == 0 {
+			return int64(pos+unit-d.r.Pos()) / 8
+		}
+	}
 	return -1
+}
+
+// zero reports whether the byte so many bytes further on is there, and zero.
+func (d *Decoder) zero(n int) bool {
+	pos := d.r.Pos() + 8*n
+	return pos+8 <= d.r.Size() && wire.ReadBits(d.t.Data, pos, 8, wire.Big) == 0
 }
 
 func (d *Decoder) checkNUL(o *op, n int) {
@@ -354,7 +436,8 @@ func (d *Decoder) structure(o *op, off int) bool {
 	if !d.enter(o) {
 		return false
 	}
-	i := d.add(Node{Field: o.field, Kind: Struct, Off: int32(off)})
+	i := len(d.t.Nodes)
+	d.add(o.field, Struct, off)
 	ok := d.list(o.body)
 	d.close(i)
 	return ok
@@ -366,7 +449,7 @@ func (d *Decoder) enter(o *op) bool {
 	for i, a := range o.args {
 		args[i] = d.m.eval(a)
 	}
-	if !d.sound(o) {
+	if !d.sound() {
 		return false
 	}
 	for _, s := range o.clear {
@@ -393,10 +476,11 @@ func (d *Decoder) array(o *op, off int) bool {
 	} else {
 		count = d.m.eval(o.size).asInt()
 	}
-	if !d.sound(o) || !d.holds(count, o.minBits) {
+	if !d.sound() || !d.holds(count, o.minBits) {
 		return false
 	}
-	i := d.add(Node{Field: o.field, Kind: Array, Off: int32(off)})
+	i := len(d.t.Nodes)
+	d.add(o.field, Array, off)
 	outer := d.m.index
 	ok := true
 	for k := int64(0); k < count && ok; k++ {
@@ -405,13 +489,21 @@ func (d *Decoder) array(o *op, off int) bool {
 			d.m.index = int64(bits.TrailingZeros64(mask))
 			mask &= mask - 1
 		}
-		if ok = d.one(o.body[0]); !ok {
+		if ok = d.one(o.body[0]) && d.few(); !ok {
 			d.r.Err().Within("[" + strconv.FormatInt(k, 10) + "]")
 		}
 	}
 	d.m.index = outer
 	d.close(i)
 	return ok
+}
+
+// few guards the number of values of a body.
+func (d *Decoder) few() bool {
+	if len(d.t.Nodes) > MaxNodes {
+		d.r.Fail("at most "+strconv.Itoa(MaxNodes)+" values", "more", wire.Malformed)
+	}
+	return d.r.Err() == nil
 }
 
 // holds guards a count of elements that came off the wire.
@@ -422,7 +514,7 @@ func (d *Decoder) holds(count int64, least int) bool {
 	}
 	most = min(most, int64(MaxNodes-len(d.t.Nodes)))
 	if count < 0 || count > most {
-		d.r.Fail(strconv.FormatInt(count, 10)+" elements of at least "+wire.Bits(least), wire.Bits(d.r.Left())+" left", d.Short)
+		d.r.Fail(plural(int(count), "element")+" of at least "+wire.Bits(least), wire.Bits(d.r.Left())+" left", d.Short)
 		return false
 	}
 	return true
@@ -435,7 +527,7 @@ func (d *Decoder) optional(o *op, off int) bool {
 		return false
 	}
 	if v == 0 {
-		d.add(Node{Field: o.field, Kind: Null, Off: int32(off), Len: 1})
+		d.add(o.field, Null, off)
 		return true
 	}
 	return d.one(o.body[0])
@@ -446,7 +538,7 @@ func (d *Decoder) choose(o *op) bool {
 		return false
 	}
 	v := uint64(d.m.eval(o.on).asInt())
-	if !d.sound(o) {
+	if !d.sound() {
 		return false
 	}
 	for i := range o.cases {
@@ -454,7 +546,10 @@ func (d *Decoder) choose(o *op) bool {
 			return d.branch(o, c)
 		}
 	}
-	return true
+	if o.field != nil {
+		d.r.Fail("a case of "+o.on.text, strconv.FormatUint(v, 10), wire.Malformed)
+	}
+	return o.field == nil
 }
 
 // branch decodes one case. In a type, the case stands for the field itself, so

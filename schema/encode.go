@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"net/netip"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -36,6 +37,7 @@ type Encoder struct {
 	t       *Tree
 	start   int // of the body, in the writer's bytes
 	offsets map[*op]int
+	blank   bool // what the values leave out is zero
 	err     *EncodeError
 }
 
@@ -44,16 +46,13 @@ type Encoder struct {
 // What a value does not show (raw quantised bits, bytes behind a NUL, padding)
 // is written back when t was decoded with the same layout.
 func (e *Encoder) Append(dst []byte, p *Protocol, message string, l *Layout, t *Tree) ([]byte, error) {
-	e.m = machine{slots: make([]number, l.code.slots), p: p, state: e.State}
-	e.p, e.t, e.err, e.offsets = p, t, nil, nil
+	e.m = machine{slots: slices.Grow(e.m.slots[:0], l.code.slots)[:l.code.slots], p: p, state: e.State}
+	clear(e.m.slots)
+	e.p, e.t, e.err, e.offsets, e.blank = p, t, nil, nil, false
 	e.w = wire.NewWriter(dst)
 	e.start = len(dst)
 	s := &span{cur: 0, from: 0, to: len(t.Nodes)}
-	ok := e.list(l.code.ops, s)
-	if ok {
-		e.padding(l.code, s)
-	}
-	if !ok {
+	if !e.list(l.code.ops, s) || !e.padding(l.code, s) {
 		e.err.Path = strings.TrimSuffix(message+"."+e.err.Path, ".")
 		return dst, e.err
 	}
@@ -66,7 +65,7 @@ type span struct{ cur, from, to int }
 
 // find returns the node of a field, or -1.
 func (e *Encoder) find(o *op, s *span) int {
-	if s.cur < s.to && e.t.Nodes[s.cur].Field == o.field {
+	if s.cur < s.to && o.owns(e.t.Nodes[s.cur].Field) {
 		return s.take(e.t, s.cur)
 	}
 	if o.field.Hidden {
@@ -82,20 +81,29 @@ func (e *Encoder) find(o *op, s *span) int {
 	return -1
 }
 
+// owns reports whether decoding o makes a node with this field.
+func (o *op) owns(f *Field) bool {
+	switch {
+	case o.field == f:
+		return f != nil
+	case o.kind == opOptional:
+		return o.body[0].owns(f)
+	case o.kind == opSwitch:
+		return slices.ContainsFunc(o.cases, func(c opCase) bool { return c.owns(f) })
+	}
+	return false
+}
+
+func (c *opCase) owns(f *Field) bool {
+	return slices.ContainsFunc(c.ops, func(o *op) bool { return o.owns(f) })
+}
+
 func (s *span) take(t *Tree, i int) int {
 	s.cur = t.Next(i)
 	return i
 }
 
-func (e *Encoder) fail(o *op, want string) bool {
-	got := "nothing"
-	if e.err == nil {
-		e.err = &EncodeError{Want: want, Got: got}
-	}
-	return false
-}
-
-func (e *Encoder) failWith(want, got string) bool {
+func (e *Encoder) fail(want, got string) bool {
 	if e.err == nil {
 		e.err = &EncodeError{Want: want, Got: got}
 	}
@@ -109,12 +117,12 @@ func (e *Encoder) within(name string) bool {
 }
 
 // sound turns what an expression could not do into an error.
-func (e *Encoder) sound(*op) bool {
+func (e *Encoder) sound() bool {
 	switch {
-	case e.m.isMissing:
-		return e.failWith("state."+e.m.missing.Table+"["+strconv.FormatInt(e.m.missing.Key, 10)+"]", "none learned")
 	case e.m.fault != "":
-		return e.failWith("a value", e.m.fault)
+		return e.fail("a value", e.m.fault)
+	case e.m.failed:
+		return e.fail(e.m.missing.String(), "none learned")
 	}
 	return e.err == nil
 }
@@ -122,10 +130,7 @@ func (e *Encoder) sound(*op) bool {
 func (e *Encoder) list(ops []*op, s *span) bool {
 	for _, o := range ops {
 		if o.kind == opSwitch && o.field == nil {
-			if o.cond != nil && !e.m.eval(o.cond).isTrue() {
-				continue
-			}
-			if c := e.chosen(o); c != nil && !e.list(c.ops, s) {
+			if c := e.chosen(o, s); e.err != nil || c != nil && !e.list(c.ops, s) {
 				return false
 			}
 			continue
@@ -144,7 +149,7 @@ func (e *Encoder) field(o *op, s *span) bool {
 			return true
 		}
 		v := e.m.eval(o.cond)
-		if !e.sound(o) {
+		if !e.sound() {
 			return false
 		}
 		if !v.isTrue() {
@@ -154,13 +159,22 @@ func (e *Encoder) field(o *op, s *span) bool {
 	if i < 0 {
 		return e.absent(o, s)
 	}
-	if o.atOff != nil {
-		if pos, ok := e.offsets[o.atOff]; ok {
-			at := e.w.Pos()>>3 - e.start + e.Head - o.atBase
-			e.w.Patch(pos, uint64(at), o.atOff.bits, o.atOff.order)
-		}
+	return e.placed(o) && e.one(o, i)
+}
+
+// placed fills in the offset of a field with `at`, if the values left it out.
+func (e *Encoder) placed(o *op) bool {
+	pos, ok := e.offsets[o.atOff]
+	if !ok {
+		return true
 	}
-	return e.one(o, i)
+	delete(e.offsets, o.atOff)
+	at := e.w.Pos()>>3 - e.start + e.Head - o.atBase
+	if at < 0 || at>>uint(o.atOff.bits) != 0 {
+		return e.fail("an offset of "+wire.Bits(o.atOff.bits), strconv.Itoa(at))
+	}
+	e.w.Patch(pos, uint64(at), o.atOff.bits, o.atOff.order)
+	return true
 }
 
 // absent encodes a field that the values leave out.
@@ -168,35 +182,37 @@ func (e *Encoder) absent(o *op, s *span) bool {
 	switch {
 	case o.kind == opComputed:
 		e.store(o, e.m.eval(o.value))
-		return e.sound(o)
-	case o.kind == opJoin, o.kind == opFill:
-		if o.kind == opFill {
-			e.w.Align()
-		}
+		return e.sound()
+	case o.kind == opJoin:
+		e.store(o, e.m.join(o))
 		return true
-	case o.joined != nil:
-		if i := e.t.Find(s.from, s.to, o.joined.field.Name); i >= 0 {
-			v := e.t.Nodes[i].Num >> uint(o.shift) & (1<<uint(o.bits) - 1)
-			return e.writeNumber(o, v, o.bits)
-		}
+	case o.kind == opFill:
+		e.w.Align()
+		return true
+	case o.joined != nil && e.t.Find(s.from, s.to, o.joined.field.Name) >= 0:
+		v, ok := e.integer(o.joined, e.t.Find(s.from, s.to, o.joined.field.Name))
+		return ok && e.writeNumber(o, v>>uint(o.shift)&(1<<uint(o.bits)-1), o.bits)
 	case o.counts != "":
+		n := 0
 		if i := e.t.Find(s.from, s.to, o.counts); i >= 0 {
-			return e.writeNumber(o, uint64(e.elements(i)), o.bits)
+			n = e.elements(i)
 		}
-		return e.writeNumber(o, 0, o.bits)
+		return e.writeNumber(o, uint64(n), o.bits)
 	case o.kind == opOptional:
 		e.w.Uint(0, 1, o.order)
 		return true
-	case o.field.Hidden:
-		return e.zero(o)
-	case o.kind == opArray && o.size != nil && !e.m.eval(o.size).isTrue():
-		return e.sound(o)
 	case o.kind == opRest:
 		return true
 	case o.kind == opUint && e.isOffset(o):
 		return e.writeNumber(o, 0, o.bits)
+	case o.field.Hidden || e.blank:
+		return e.zero(o)
+	case o.kind == opArray || o.kind == opBytes:
+		if n, _ := e.count(o); e.err == nil && n == 0 {
+			return true
+		}
 	}
-	return e.fail(o, "a value")
+	return e.fail("a value", "nothing")
 }
 
 // isOffset notes where an offset stands that is filled in later.
@@ -211,21 +227,45 @@ func (e *Encoder) isOffset(o *op) bool {
 	return true
 }
 
+// zero encodes a field without meaning that the values leave out.
 func (e *Encoder) zero(o *op) bool {
-	n := o.bits
-	switch {
-	case o.width != nil:
-		n = int(e.m.eval(o.width).asInt())
-	case o.kind == opBytes:
-		n = 8 * int(e.m.eval(o.size).asInt())
+	outer := e.blank
+	e.blank = true
+	defer func() { e.blank = outer }()
+	switch o.kind {
+	case opUint, opInt:
+		width, ok := e.width(o)
+		return ok && e.writeNumber(o, 0, width)
+	case opFloat, opFixed:
+		e.w.Uint(0, o.bits, o.order)
+		return true
+	case opGUID:
+		e.w.Append(make([]byte, 16))
+		return true
+	case opIPv4:
+		e.w.Append(make([]byte, 4))
+		return true
+	case opBytes:
+		n, _ := e.count(o)
+		if e.err == nil {
+			e.w.Append(make([]byte, n))
+		}
+		return e.err == nil
+	case opText:
+		return e.putText(o, encodeText("", o))
+	case opOptional:
+		e.w.Uint(0, 1, o.order)
+		return true
+	case opStruct:
+		return e.enter(o) && e.list(o.body, &span{})
+	case opSwitch:
+		c := e.chosen(o, nil)
+		return c != nil && e.zero(c.ops[0])
+	case opArray:
+		n, _ := e.count(o)
+		return e.err == nil && e.each(o, int(n), func() bool { return e.zero(o.body[0]) })
 	}
-	if !e.sound(o) {
-		return false
-	}
-	for ; n > 0; n -= 64 {
-		e.w.Uint(0, min(n, 64), o.order)
-	}
-	return true
+	return e.fail("a value", "nothing")
 }
 
 // elements counts the elements of an array, or the bytes of a text or bytes.
@@ -256,18 +296,19 @@ func (e *Encoder) one(o *op, i int) bool {
 	case opText:
 		return e.text(o, i)
 	case opBytes, opRest:
-		e.w.Append(e.t.AppendBytes(nil, i))
-		return true
+		return e.bytes(o, i)
 	case opGUID:
-		return e.guid(o, i)
+		return e.guid(i)
 	case opIPv4:
-		return e.ipv4(o, i)
-	case opComputed, opJoin:
-		e.store(o, number{i: int64(n.Num)})
+		return e.ipv4(i)
+	case opComputed:
+		e.store(o, n.number())
 		return true
+	case opJoin:
+		return e.join(o, i)
 	case opStruct:
 		if n.Kind != Struct {
-			return e.failWith("a struct", "something else")
+			return e.fail("a struct", n.what())
 		}
 		return e.enter(o) && e.list(o.body, &span{i + 1, i + 1, e.t.Next(i)})
 	case opArray:
@@ -281,8 +322,8 @@ func (e *Encoder) one(o *op, i int) bool {
 		e.store(o, integer(1))
 		return e.one(o.body[0], i)
 	case opSwitch:
-		c := e.chosen(o)
-		return e.err == nil && (c == nil || e.one(c.ops[0], i))
+		c := e.chosen(o, &span{i, i, e.t.Next(i)})
+		return c != nil && e.one(c.ops[0], i)
 	case opPrimitive:
 		return o.prim.encode(e, o, i)
 	}
@@ -300,16 +341,20 @@ func (e *Encoder) enter(o *op) bool {
 	for i, s := range o.params {
 		e.m.slots[s] = args[i]
 	}
-	return e.sound(o)
+	return e.sound()
 }
 
-// chosen returns the case of a switch, or nil.
-func (e *Encoder) chosen(o *op) *opCase {
+// chosen returns the case of a switch, or nil. What looks ahead cannot be
+// evaluated: the values tell the case. A type needs one.
+func (e *Encoder) chosen(o *op, s *span) *opCase {
 	if !e.enter(o) {
 		return nil
 	}
+	if o.on.looksAhead() && s != nil {
+		return e.told(o, s)
+	}
 	v := uint64(e.m.eval(o.on).asInt())
-	if !e.sound(o) {
+	if !e.sound() {
 		return nil
 	}
 	for i := range o.cases {
@@ -317,42 +362,89 @@ func (e *Encoder) chosen(o *op) *opCase {
 			return c
 		}
 	}
+	if o.field != nil {
+		e.fail("a case of "+o.on.text, strconv.FormatUint(v, 10))
+	}
 	return nil
 }
 
-func (e *Encoder) number(o *op, i int) bool {
-	n := &e.t.Nodes[i]
-	width := o.bits
-	switch {
-	case o.width != nil:
-		if width = int(e.m.eval(o.width).asInt()); width < 0 || width > 64 {
-			return e.failWith("a width of 0 to 64 bits", strconv.Itoa(width))
+// told returns the case whose field comes next, else the first that has a field of
+// a name among the values, else the first without any field.
+func (e *Encoder) told(o *op, s *span) *opCase {
+	named := func(f *op) bool {
+		return f.field != nil && !f.field.Hidden && e.t.Find(s.from, s.to, f.field.Name) >= 0
+	}
+	for _, fits := range []func(*opCase) bool{
+		func(c *opCase) bool { return s.cur < s.to && c.owns(e.t.Nodes[s.cur].Field) },
+		func(c *opCase) bool { return slices.ContainsFunc(c.ops, named) },
+		func(c *opCase) bool { return len(c.ops) == 0 || o.field != nil },
+	} {
+		for i := range o.cases {
+			if c := &o.cases[i]; fits(c) {
+				return c
+			}
 		}
-	case o.kind == opFill:
+	}
+	return nil
+}
+
+// width returns the width of a number.
+func (e *Encoder) width(o *op) (int, bool) {
+	width := o.bits
+	if o.kind == opFill {
 		width = -e.w.Pos() & 7
 	}
-	if !e.sound(o) {
+	if o.width != nil {
+		n := e.m.eval(o.width).asInt()
+		if n < 0 || n > 64 {
+			return 0, e.fail("a width of 0 to 64 bits", strconv.FormatInt(n, 10))
+		}
+		width = int(n)
+	}
+	return width, e.sound()
+}
+
+func (e *Encoder) number(o *op, i int) bool {
+	width, ok := e.width(o)
+	if !ok {
 		return false
 	}
-	v := n.Num
+	v, ok := e.integer(o, i)
+	return ok && e.writeNumber(o, v, width)
+}
+
+// integer returns the value of node i as an integer: a number, or a name.
+func (e *Encoder) integer(o *op, i int) (uint64, bool) {
+	n := &e.t.Nodes[i]
 	switch n.Kind {
 	case Uint, Int, IPv4:
+		return n.Num, true
 	case Float:
 		f := n.Float()
-		if f != math.Trunc(f) {
-			return e.failWith("an integer", strconv.FormatFloat(f, 'g', -1, 64))
+		if f != math.Trunc(f) || math.Abs(f) >= 1<<63 {
+			return 0, e.fail("an integer", strconv.FormatFloat(f, 'g', -1, 64))
 		}
-		v = uint64(int64(f))
+		return uint64(int64(f)), true
 	case String:
 		word := string(e.t.AppendBytes(nil, i))
-		var ok bool
-		if v, ok = o.field.named(word); !ok {
-			return e.failWith("a number, or a name of the enum", strconv.Quote(word))
-		}
-	default:
-		return e.failWith("a number", "something else")
+		v, ok := o.field.named(word)
+		return v, ok || e.fail("a number, or a name of the enum", strconv.Quote(word))
 	}
-	return e.writeNumber(o, v, width)
+	return 0, e.fail("a number", n.what())
+}
+
+// join checks a joined number; its parts are written where they stand.
+func (e *Encoder) join(o *op, i int) bool {
+	v, ok := e.integer(o, i)
+	if !ok {
+		return false
+	}
+	last := o.parts[len(o.parts)-1]
+	if width := last.shift + last.op.bits; width < 64 && v>>uint(width) != 0 {
+		return e.fail("a number of "+wire.Bits(width), strconv.FormatInt(int64(v), 10))
+	}
+	e.store(o, integer(int64(v)))
+	return true
 }
 
 // named returns the value that a word has in the field's enum or flags.
@@ -366,10 +458,10 @@ func (f *Field) named(word string) (uint64, bool) {
 func (e *Encoder) writeNumber(o *op, v uint64, width int) bool {
 	if o.kind == opInt {
 		if low := wire.SignExtend(v, width); uint64(low) != v {
-			return e.failWith("a number of "+wire.Bits(width), strconv.FormatInt(int64(v), 10))
+			return e.fail("a number of "+wire.Bits(width), strconv.FormatInt(int64(v), 10))
 		}
 	} else if width < 64 && v>>uint(width) != 0 {
-		return e.failWith("a number of "+wire.Bits(width), strconv.FormatUint(v, 10))
+		return e.fail("a number of "+wire.Bits(width), strconv.FormatInt(int64(v), 10))
 	}
 	e.store(o, integer(int64(v)))
 	e.w.Uint(v, width, o.order)
@@ -377,101 +469,171 @@ func (e *Encoder) writeNumber(o *op, v uint64, width int) bool {
 }
 
 func (e *Encoder) float(o *op, n *Node) bool {
-	if n.Kind != Float && n.Kind != Uint && n.Kind != Int {
-		return e.failWith("a number", "something else")
+	if !n.isNumber() {
+		return e.fail("a number", n.what())
 	}
 	f := n.Float()
 	e.store(o, number{f: f, float: true})
 	raw := n.Raw
-	if !n.Kept {
-		switch {
-		case o.kind == opFixed:
-			if f < -32768 || f >= 32768 {
-				return e.failWith("a number from -32768 to 32768", strconv.FormatFloat(f, 'g', -1, 64))
-			}
-			raw = uint64(uint32(int32(math.Floor(f*65536 + 0.5))))
-		case o.bits == 32:
-			raw = uint64(math.Float32bits(float32(f)))
-		default:
-			raw = math.Float64bits(f)
+	if !n.Kept || int(n.Bits) != o.bits {
+		var ok bool
+		if raw, ok = o.rawFloat(f); !ok {
+			return e.fail("a number that fits "+o.field.Type, strconv.FormatFloat(f, 'g', -1, 64))
 		}
 	}
 	e.w.Uint(raw, o.bits, o.order)
 	return true
 }
 
-func (e *Encoder) array(o *op, i int) bool {
-	if e.t.Nodes[i].Kind != Array {
-		return e.failWith("an array", "something else")
+// rawFloat returns the bits of a float or a fixed-point number.
+func (o *op) rawFloat(f float64) (raw uint64, ok bool) {
+	switch {
+	case o.kind == opFixed:
+		scaled := math.Floor(f*65536 + 0.5)
+		return uint64(uint32(int32(max(math.MinInt32, min(scaled, math.MaxInt32))))), scaled >= math.MinInt32 && scaled <= math.MaxInt32
+	case o.bits == 32:
+		return uint64(math.Float32bits(float32(f))), math.IsInf(f, 0) || !math.IsInf(float64(float32(f)), 0)
 	}
-	var mask uint64
+	return math.Float64bits(f), true
+}
+
+// count returns how many elements or bytes the layout has, and of which bits.
+func (e *Encoder) count(o *op) (n int64, mask uint64) {
 	if o.each != nil {
 		mask = uint64(e.m.eval(o.each).asInt())
-	} else if want, ok := o.size.constant(); ok && int(want) != e.elements(i) {
-		return e.failWith(plural(int(want), "element"), strconv.Itoa(e.elements(i)))
+		n = int64(bits.OnesCount64(mask))
+	} else {
+		n = e.m.eval(o.size).asInt()
 	}
-	if !e.sound(o) {
+	if e.sound() && (n < 0 || n > MaxNodes) {
+		e.fail("a count from 0 to "+strconv.Itoa(MaxNodes), strconv.FormatInt(n, 10))
+	}
+	return n, mask
+}
+
+// agrees reports whether there are as many elements or bytes as the layout has. A
+// count that stands alone may be wrong: the values are written as given.
+func (e *Encoder) agrees(o *op, got int, noun string) bool {
+	if o.size != nil && (o.size.op == opSlot || o.size.looksAhead()) || o.each.looksAhead() {
+		return e.err == nil
+	}
+	n, _ := e.count(o)
+	if e.err == nil && n != int64(got) {
+		return e.fail(plural(int(n), noun), strconv.Itoa(got))
+	}
+	return e.err == nil
+}
+
+func (e *Encoder) array(o *op, i int) bool {
+	n := &e.t.Nodes[i]
+	if n.Kind != Array {
+		return e.fail("an array", n.what())
+	}
+	if !e.agrees(o, e.elements(i), "element") {
 		return false
 	}
-	outer, ok := e.m.index, true
-	for k, n := i+1, int64(0); k < e.t.Next(i) && ok; k, n = e.t.Next(k), n+1 {
-		e.m.index = n
-		if mask != 0 {
+	k := i + 1
+	return e.each(o, e.elements(i), func() bool {
+		ok := e.one(o.body[0], k)
+		k = e.t.Next(k)
+		return ok
+	})
+}
+
+// each encodes so many elements, with their index.
+func (e *Encoder) each(o *op, n int, element func() bool) bool {
+	outer := e.m.index
+	defer func() { e.m.index = outer }()
+	var mask uint64
+	if o.each != nil {
+		_, mask = e.count(o)
+	}
+	for k := range n {
+		e.m.index = int64(k)
+		if o.each != nil {
 			e.m.index = int64(bits.TrailingZeros64(mask))
 			mask &= mask - 1
 		}
-		if ok = e.one(o.body[0], k); !ok {
-			e.within("[" + strconv.FormatInt(n, 10) + "]")
+		if !element() {
+			return e.within("[" + strconv.Itoa(k) + "]")
 		}
 	}
-	e.m.index = outer
-	return ok
+	return true
+}
+
+func (e *Encoder) bytes(o *op, i int) bool {
+	n := &e.t.Nodes[i]
+	switch n.Kind {
+	case Bytes, Text, String, GUID:
+	default:
+		return e.fail("bytes", n.what())
+	}
+	if o.kind == opBytes && !e.agrees(o, int(n.BodyLen), "byte") {
+		return false
+	}
+	e.w.Append(e.t.AppendBytes(nil, i))
+	return true
 }
 
 // text writes a text: its own bytes when it was decoded, else the encoding of
 // the string, with its NUL.
 func (e *Encoder) text(o *op, i int) bool {
 	n := &e.t.Nodes[i]
-	var b []byte
-	switch {
-	case n.Kind == Text && n.Kept:
-		b = e.t.AppendBytes(nil, i)
-	case n.Kind == String || n.Kind == Text:
-		b = encodeText(string(e.t.AppendText(nil, i)), o)
-	default:
-		return e.failWith("a text", "something else")
+	switch n.Kind {
+	case Text, Bytes:
+		return e.putText(o, e.t.AppendBytes(nil, i))
+	case String:
+		s := string(e.t.AppendText(nil, i))
+		if r := firstBeyond(s, o.field.Encoding); r != 0 {
+			return e.fail("a text of Latin-1", strconv.QuoteRune(r))
+		}
+		return e.putText(o, encodeText(s, o))
 	}
-	switch o.length {
-	case lengthPrefixed:
+	return e.fail("a text", n.what())
+}
+
+// firstBeyond returns the first letter of s that the encoding has not, or 0.
+func firstBeyond(s string, encoding Encoding) rune {
+	for _, r := range s {
+		if r > 0xff && (encoding == Latin1 || encoding == UTF16Lax) {
+			return r
+		}
+	}
+	return 0
+}
+
+// putText writes the bytes of a text with its length, or filled up to it.
+func (e *Encoder) putText(o *op, b []byte) bool {
+	switch {
+	case o.length == lengthPrefixed:
 		if len(b)>>uint(min(o.bits, 62)) != 0 {
-			return e.failWith("a text whose length fits "+wire.Bits(o.bits), strconv.Itoa(len(b))+" bytes")
+			return e.fail("a text whose length fits "+wire.Bits(o.bits), plural(len(b), "byte"))
 		}
 		e.w.Uint(uint64(len(b)), o.bits, o.order)
-	case lengthFixed:
-		want := int(e.m.eval(o.size).asInt())
-		if !e.sound(o) {
+	case o.length == lengthFixed && !o.size.looksAhead():
+		want, _ := e.count(o)
+		if e.err == nil && int64(len(b)) > want {
+			e.fail("a text of at most "+plural(int(want), "byte"), strconv.Itoa(len(b)))
+		}
+		if e.err != nil {
 			return false
 		}
-		if len(b) > want {
-			return e.failWith("a text of at most "+plural(want, "byte"), strconv.Itoa(len(b)))
-		}
-		b = append(b, make([]byte, want-len(b))...)
+		b = append(b, make([]byte, int(want)-len(b))...)
 	}
 	e.w.Append(b)
 	return true
 }
 
 func encodeText(s string, o *op) []byte {
-	var b []byte
 	nul := o.nulCounted || o.length == lengthNUL
+	var b []byte
 	switch o.field.Encoding {
-	case Latin1:
+	case Latin1, UTF16Lax:
 		for _, r := range s {
-			if r > 0xff {
-				r = '?'
-			}
 			b = append(b, byte(r))
 		}
+	case UTF8:
+		b = []byte(s)
 	case UTF16:
 		for _, u := range utf16.Encode([]rune(s)) {
 			if o.field.Order == wire.Little {
@@ -480,30 +642,29 @@ func encodeText(s string, o *op) []byte {
 				b = append(b, byte(u>>8), byte(u))
 			}
 		}
-		if nul {
-			b = append(b, 0)
-		}
-	case UTF16Lax:
-		b = append([]byte(s), 0)
-	default:
-		b = []byte(s)
 	}
 	if nul {
+		b = append(b, 0)
+	}
+	if nul && o.field.Encoding >= UTF16 {
 		b = append(b, 0)
 	}
 	return b
 }
 
-func (e *Encoder) guid(o *op, i int) bool {
+func (e *Encoder) guid(i int) bool {
 	n := &e.t.Nodes[i]
 	if n.Kind == GUID || n.Kind == Bytes && n.BodyLen == 16 {
 		e.w.Append(e.t.AppendBytes(nil, i))
 		return true
 	}
+	if n.Kind != String {
+		return e.fail("a GUID", n.what())
+	}
 	word := string(e.t.AppendText(nil, i))
 	b, err := hex.DecodeString(strings.NewReplacer("{", "", "}", "", "-", "").Replace(word))
 	if err != nil || len(b) != 16 {
-		return e.failWith("a GUID", strconv.Quote(word))
+		return e.fail("a GUID", strconv.Quote(word))
 	}
 	// The first three groups are little-endian on the wire.
 	for _, g := range [][2]int{{0, 4}, {4, 6}, {6, 8}} {
@@ -515,40 +676,55 @@ func (e *Encoder) guid(o *op, i int) bool {
 	return true
 }
 
-func (e *Encoder) ipv4(o *op, i int) bool {
+func (e *Encoder) ipv4(i int) bool {
 	n := &e.t.Nodes[i]
 	v := n.Num
-	if n.Kind == String {
-		a, err := netip.ParseAddr(string(e.t.AppendText(nil, i)))
+	switch n.Kind {
+	case Uint, Int, IPv4:
+	case String:
+		word := string(e.t.AppendText(nil, i))
+		a, err := netip.ParseAddr(word)
 		if err != nil || !a.Is4() {
-			return e.failWith("an IPv4 address", "something else")
+			return e.fail("an IPv4 address", strconv.Quote(word))
 		}
 		b := a.As4()
 		v = wire.ReadBits(b[:], 0, 32, wire.Big)
+	default:
+		return e.fail("an IPv4 address", n.what())
+	}
+	if v>>32 != 0 {
+		return e.fail("an IPv4 address", strconv.FormatInt(int64(v), 10))
 	}
 	e.w.Uint(v, 32, wire.Big)
 	return true
 }
 
 // padding ends a body.
-func (e *Encoder) padding(c *code, s *span) {
+func (e *Encoder) padding(c *code, s *span) bool {
 	n := &Node{}
 	if s.cur < s.to && e.t.Nodes[s.cur].Field == paddingField {
 		n = &e.t.Nodes[s.cur]
 	}
-	switch {
+	switch width := -e.w.Pos() & 7; {
 	case n.Kind == Bytes:
 		e.w.Align()
 		e.w.Append(e.t.AppendBytes(nil, s.cur))
-	case n.Kind == Uint:
-		e.w.Uint(n.Num, int(n.Bits), wire.Big)
+	case n.Kind == Uint && int(n.Bits) == width:
+		e.w.Uint(n.Num, width, e.p.Order)
 	case c.size != nil:
-		want := int(e.m.eval(c.size).asInt()) - e.Head
-		if n := want - (len(e.w.Bytes()) - e.start); n > 0 {
-			e.w.Append(make([]byte, n))
+		e.w.Align()
+		size := e.m.eval(c.size).asInt()
+		have := int64(len(e.w.Bytes()) - e.start + e.Head)
+		if e.sound() && (size < have || size > MaxNodes) {
+			e.fail("a size of at least "+strconv.FormatInt(have, 10), strconv.FormatInt(size, 10))
 		}
+		if e.err != nil {
+			return e.within("size")
+		}
+		e.w.Append(make([]byte, size-have))
 	}
 	e.w.Align()
+	return true
 }
 
 // Values are the fields of a struct by name, for a tree that is built and not

@@ -114,7 +114,7 @@ type expr struct {
 	args  []*expr
 	slot  int
 	shift uint8 // of a flag
-	width uint8
+	mask  uint64
 	table int
 	col   int
 	text  string // of the whole expression, on its root
@@ -142,8 +142,11 @@ var functions = map[string]struct {
 	"round_up": {2, opRoundUp}, "choose": {3, opChoose}, "next": {1, opNext},
 }
 
-// maxExprDepth bounds the nesting of an expression in a schema file.
-const maxExprDepth = 64
+// Limits of an expression in a schema file: they bound what evaluating it costs.
+const (
+	maxExprDepth = 64   // brackets within brackets
+	maxExprSize  = 1000 // operators
+)
 
 // lexer cuts the words of a type or an expression.
 type lexer struct {
@@ -153,6 +156,7 @@ type lexer struct {
 	word  string
 	start int
 	depth int
+	size  int // operators so far
 }
 
 func newLexer(src string, pos Pos) *lexer {
@@ -247,6 +251,9 @@ func (l *lexer) expr(prec int) (*expr, error) {
 			return left, nil
 		}
 		pos := l.place()
+		if l.size++; l.size > maxExprSize {
+			return nil, errorAt(pos, "an expression of more than %d operators", maxExprSize)
+		}
 		l.next()
 		right, err := l.expr(b.prec)
 		if err != nil {
@@ -433,12 +440,14 @@ type machine struct {
 	state *State
 	r     *wire.Reader // nil while encoding
 
-	origin    Origin // the least sure origin of the entries used
-	missing   Missing
-	isMissing bool
-	fault     string // what an expression could not do
+	origin  Origin // the least sure origin of the entries used
+	failed  bool   // for a fault, or else for the first missing entry
+	missing Missing
+	fault   string // what an expression could not do
 }
 
+// eval evaluates an expression: here what most of them are, in compound what is
+// put together.
 func (m *machine) eval(e *expr) number {
 	switch e.op {
 	case opConst:
@@ -446,7 +455,16 @@ func (m *machine) eval(e *expr) number {
 	case opSlot:
 		return m.slots[e.slot]
 	case opFlag:
-		return integer(int64(uint64(m.slots[e.slot].i) >> e.shift & (1<<e.width - 1)))
+		return integer(int64(m.flag(e)))
+	}
+	return m.compound(e)
+}
+
+// flag evaluates an expression that is a flag. It cannot fail.
+func (m *machine) flag(e *expr) uint64 { return uint64(m.slots[e.slot].i) >> e.shift & e.mask }
+
+func (m *machine) compound(e *expr) number {
+	switch e.op {
 	case opIndex:
 		return integer(m.index)
 	case opState:
@@ -460,7 +478,7 @@ func (m *machine) eval(e *expr) number {
 		if m.r == nil {
 			return number{}
 		}
-		return integer(int64(m.r.Peek(int(min(64, max(0, m.eval(e.args[0]).asInt()))), wire.Order(e.slot))))
+		return integer(int64(m.r.Peek(int(min(64, max(0, m.eval(e.args[0]).asInt()))), m.p.Order)))
 	case opNot:
 		return truth(!m.eval(e.args[0]).isTrue())
 	case opAnd:
@@ -509,7 +527,7 @@ func (m *machine) evalInts(op exprOp, a, b int64) number {
 		return integer(a * b)
 	case opDiv, opMod, opRoundUp:
 		if b == 0 {
-			m.fault = "a division by zero"
+			m.failed, m.fault = true, "a division by zero"
 			return number{}
 		}
 		switch op {
@@ -557,7 +575,7 @@ func (m *machine) evalFloats(op exprOp, a, b float64) number {
 		return number{f: a * b, float: true}
 	case opDiv, opMod:
 		if b == 0 {
-			m.fault = "a division by zero"
+			m.failed, m.fault = true, "a division by zero"
 			return number{}
 		}
 		if op == opMod {
@@ -578,10 +596,10 @@ func (m *machine) evalState(e *expr) number {
 		key = m.eval(e.args[0]).asInt()
 	}
 	entry := m.entry(e.table, key)
-	if entry == nil || e.col >= len(entry.Values) {
+	if entry == nil || e.col >= len(entry.numbers) {
 		return number{}
 	}
-	return real(entry.Values[e.col])
+	return entry.numbers[e.col]
 }
 
 // entry returns an entry of a learned table and notes its origin, or notes that
@@ -592,8 +610,8 @@ func (m *machine) entry(table int, key int64) *Entry {
 		entry = m.state.Tables[table].Get(key)
 	}
 	if entry == nil {
-		if !m.isMissing {
-			m.missing, m.isMissing = Missing{Table: m.p.State[table].Name, Key: key}, true
+		if !m.failed {
+			m.missing, m.failed = Missing{Table: m.p.State[table].Name, Key: key, Single: m.p.State[table].Key == ""}, true
 		}
 		return nil
 	}

@@ -105,7 +105,8 @@ func (p *Protocol) Framing(name string) *Framing {
 
 // Find finds one frame at the start of data. The error has the kind Incomplete
 // while data is less than a frame, and Malformed for a length that no frame has.
-// It does not look at data beyond the frame.
+// It does not look at data beyond the frame. Of a frame that is not all there, the
+// size is returned where it is known; the error is shared, and not to be changed.
 func (f *Framing) Find(data []byte, layer string) (Frame, *wire.Error) {
 	e := f.Envelope
 	if f.Kind == Datagram {
@@ -118,7 +119,7 @@ func (f *Framing) Find(data []byte, layer string) (Frame, *wire.Error) {
 	length := int(min(e.length.read(data), 1<<31))
 	if length < f.Min || f.Max > 0 && length > f.Max {
 		return Frame{}, &wire.Error{Layer: layer, Path: "envelope.length", Offset: e.length.off / 8, Bit: e.length.off % 8, Size: len(data),
-			Want: "a length from " + strconv.Itoa(f.Min) + " to " + strconv.Itoa(f.Max), Got: strconv.Itoa(length), Kind: wire.Malformed}
+			Want: f.lengths(), Got: strconv.Itoa(length), Kind: wire.Malformed}
 	}
 	size := length
 	if f.Counts == CountsBody {
@@ -129,10 +130,39 @@ func (f *Framing) Find(data []byte, layer string) (Frame, *wire.Error) {
 			Want: "a length of at least " + strconv.Itoa(e.size), Got: strconv.Itoa(length), Kind: wire.Malformed}
 	}
 	if len(data) < size {
-		return Frame{Size: size}, &wire.Error{Layer: layer, Path: "envelope", Size: len(data),
-			Want: wire.Bits(8 * size), Got: wire.Bits(8*len(data)) + " left", Kind: wire.Incomplete}
+		return Frame{Size: size}, errPart
 	}
 	return e.frame(data, size), nil
+}
+
+// errPart is the answer for the start of a frame whose size is known, which is no
+// fault and comes often.
+var errPart = &wire.Error{Layer: "framing", Path: "envelope", Want: "a whole frame", Got: "its start", Kind: wire.Incomplete}
+
+// lengths names the lengths that a frame can have.
+func (f *Framing) lengths() string {
+	if f.Max > 0 {
+		return "a length from " + strconv.Itoa(f.Min) + " to " + strconv.Itoa(f.Max)
+	}
+	return "a length of at least " + strconv.Itoa(f.Min)
+}
+
+// Verify compares the checksums of a whole frame with what they cover. The error
+// names the first that does not match.
+func (e *Envelope) Verify(frame []byte, layer string) *wire.Error {
+	if err := e.holds(frame, layer, wire.Malformed); err != nil {
+		return err
+	}
+	for _, f := range e.fields {
+		if f.check == "" {
+			continue
+		}
+		if want, got := uint64(Sum8(frame[e.size:])), f.read(frame); got != want {
+			return &wire.Error{Layer: layer, Path: "envelope." + f.name, Offset: f.off / 8, Bit: f.off % 8, Size: len(frame),
+				Want: f.check + " = " + strconv.FormatUint(want, 10), Got: strconv.FormatUint(got, 10), Kind: wire.Malformed}
+		}
+	}
+	return nil
 }
 
 // Parse reads the envelope of a record at the start of data. An envelope with a
@@ -150,6 +180,16 @@ func (e *Envelope) Parse(data []byte, layer string) (Frame, *wire.Error) {
 			Want: "a length from " + strconv.Itoa(e.size) + " to " + strconv.Itoa(len(data)), Got: strconv.Itoa(f.Size), Kind: wire.Malformed}
 	}
 	return f, nil
+}
+
+// Fits reports whether data may begin with a record in this envelope, whose length
+// is one that it can have there. Parse says why not.
+func (e *Envelope) Fits(data []byte) bool {
+	if len(data) < e.size {
+		return false
+	}
+	length := e.length.read(data)
+	return e.length.bits == 0 || length >= uint64(e.size) && length <= uint64(len(data))
 }
 
 func (e *Envelope) holds(data []byte, layer string, kind wire.Kind) *wire.Error {

@@ -17,6 +17,22 @@ import (
 // several documents. All checks of the notation happen here: the error is an
 // *Error with file, line and column.
 func Load(fsys fs.FS, dir string) ([]*Protocol, error) {
+	files, err := schemaFiles(fsys, dir)
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{}
+	for _, f := range files {
+		if err := l.file(fsys, f); err != nil {
+			return nil, err
+		}
+	}
+	return l.finish()
+}
+
+// schemaFiles lists the schema files of a directory. protocol.yaml comes first: it
+// names the protocol of the others.
+func schemaFiles(fsys fs.FS, dir string) ([]string, error) {
 	files, err := fs.Glob(fsys, path.Join(dir, "*.yaml"))
 	if err != nil {
 		return nil, err
@@ -24,8 +40,6 @@ func Load(fsys fs.FS, dir string) ([]*Protocol, error) {
 	if len(files) == 0 {
 		return nil, fmt.Errorf("no schema files (*.yaml) in %s", dir)
 	}
-	l := &loader{}
-	// protocol.yaml comes first: it names the protocol of the others.
 	slices.SortFunc(files, func(a, b string) int {
 		first := func(f string) int {
 			if path.Base(f) == "protocol.yaml" {
@@ -35,12 +49,7 @@ func Load(fsys fs.FS, dir string) ([]*Protocol, error) {
 		}
 		return (first(a)-first(b))*2 + strings.Compare(a, b)
 	})
-	for _, f := range files {
-		if err := l.file(fsys, f); err != nil {
-			return nil, err
-		}
-	}
-	return l.finish()
+	return files, nil
 }
 
 // LoadFile reads the documents of one file.
@@ -57,7 +66,7 @@ func LoadFile(fsys fs.FS, name string) ([]*Protocol, error) {
 // enums and flags beside p's own.
 func (p *Protocol) Overlay(fsys fs.FS, dir string) (*Protocol, error) {
 	l := &loader{base: p}
-	files, err := fs.Glob(fsys, path.Join(dir, "*.yaml"))
+	files, err := schemaFiles(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -178,11 +187,7 @@ func (l *loader) draft(name string, pos Pos) *draft {
 	}
 	d := &draft{Protocol: &Protocol{Name: name, OpcodeBits: 8}, pos: pos, enumPos: map[string]Pos{}}
 	if b := l.base; b != nil && b.Name == name {
-		c := *b
-		d.Protocol = &c
-		d.Types, d.inherited = slices.Clone(b.Types), b.Types
-		d.Enums = slices.Clone(b.Enums)
-		d.Flags = slices.Clone(b.Flags)
+		d.Protocol, d.inherited = b.clone(), b.Types
 		d.packets = slices.Clone(b.drafts)
 		for i, e := range d.packets {
 			q := *e.Packet
@@ -194,6 +199,17 @@ func (l *loader) draft(name string, pos Pos) *draft {
 	}
 	l.protocols = append(l.protocols, d)
 	return d
+}
+
+// clone returns a copy of p to which declarations can be added.
+func (p *Protocol) clone() *Protocol {
+	c := *p
+	c.Ports, c.State, c.Defaults = slices.Clone(p.Ports), slices.Clone(p.State), slices.Clone(p.Defaults)
+	c.Enums, c.Flags, c.Types = slices.Clone(p.Enums), slices.Clone(p.Flags), slices.Clone(p.Types)
+	c.Envelopes, c.Framings = slices.Clone(p.Envelopes), slices.Clone(p.Framings)
+	c.Groups, c.Limits, c.Open = slices.Clone(p.Groups), slices.Clone(p.Limits), slices.Clone(p.Open)
+	c.Builds = slices.Clone(p.Builds)
+	return &c
 }
 
 func (d *draft) section(key string, v *yamlNode, user bool) error {
@@ -554,12 +570,8 @@ func (d *draft) parsePacket(key, n *yamlNode) (*packetDecl, error) {
 			return nil, err
 		}
 	}
-	for _, list := range e.bodies {
-		for _, b := range list {
-			if b.source == "" {
-				b.source = e.Source
-			}
-		}
+	if e.From != AnySender && (n.get("client") != nil || n.get("server") != nil) {
+		return nil, errorAt(e.from, "from does not go with client and server, which say who sends")
 	}
 	return e, nil
 }
@@ -683,6 +695,11 @@ func (d *draft) finish() error {
 		return err
 	}
 	d.names = d.opcodeNames()
+	for _, e := range d.packets {
+		if e.Build != "" && !slices.Contains(d.Builds, e.Build) {
+			return errorAt(e.Pos, "%s has an unknown build %q%s", e.Name, e.Build, hint(e.Build, slices.Clone(d.Builds)))
+		}
+	}
 	for i := range d.State {
 		d.State[i].KeyEnum = d.enum(d.State[i].Key)
 		if len(d.State[i].Columns) == 1 {
@@ -730,7 +747,7 @@ func (d *draft) replace() error {
 	d.Packets = nil
 	var kept []*packetDecl
 	for _, e := range d.packets {
-		if !e.user && slices.ContainsFunc(d.packets, func(u *packetDecl) bool { return u.user && u.overlaps(e) }) {
+		if e.yields(d.packets) {
 			continue
 		}
 		for _, k := range kept {
@@ -748,6 +765,21 @@ func (d *draft) replace() error {
 	return nil
 }
 
+// yields reports whether a user's packets take the place of e whole. Where they
+// do so in one direction only, e keeps the other.
+func (e *packetDecl) yields(all []*packetDecl) bool {
+	for _, u := range all {
+		switch {
+		case e.user || !u.user || !u.overlaps(e):
+		case e.From == AnySender && u.From != AnySender:
+			e.From = 3 - u.From
+		default:
+			return true
+		}
+	}
+	return false
+}
+
 func (e *packetDecl) overlaps(o *packetDecl) bool {
 	senders := e.From == o.From || e.From == AnySender || o.From == AnySender
 	return e != o && e.Opcode == o.Opcode && senders && e.Via&o.Via != 0 && e.Build == o.Build
@@ -761,24 +793,31 @@ func (d *draft) opcodeNames() *Enum {
 	return NewEnum("opcode", values)
 }
 
+// indexPackets finds a place for each packet of the first build. One that names
+// the build goes before one that serves all.
 func (d *draft) indexPackets() {
 	d.index = make(map[opcodeKey]*Packet, 6*len(d.Packets))
 	for _, p := range d.Packets {
-		if p.Build != "" && len(d.Builds) > 0 && p.Build != d.Builds[0] {
+		if p.Build != "" && p.Build != d.Builds[0] {
 			continue
 		}
 		for _, t := range []Transport{TCP, UDP} {
-			if p.Via&t == 0 {
-				continue
-			}
 			for _, s := range []Sender{AnySender, Client, Server} {
-				k := opcodeKey{p.Opcode, s, t}
-				if p.From != AnySender && s != p.From && s != AnySender || d.index[k] != nil {
-					continue
+				if p.Via&t != 0 && (p.From == s || p.From == AnySender || s == AnySender) {
+					d.put(opcodeKey{p.Opcode, s, t}, p)
 				}
-				d.index[k] = p
 			}
 		}
+	}
+}
+
+func (d *draft) put(k opcodeKey, p *Packet) {
+	old, taken := d.index[k]
+	switch {
+	case taken && k.from == AnySender && (old == nil || old.From != p.From):
+		d.index[k] = nil // either of two
+	case !taken || old.Build == "":
+		d.index[k] = p
 	}
 }
 

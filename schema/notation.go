@@ -81,6 +81,14 @@ type fieldDecl struct {
 	choice *choiceDecl // instead of ref, for a switch
 }
 
+// typePos returns where the type of a field stands, or a switch.
+func (f *fieldDecl) typePos() Pos {
+	if f.ref == nil {
+		return f.pos
+	}
+	return f.ref.pos
+}
+
 // choiceDecl is a switch: fields or types by the value of an expression.
 type choiceDecl struct {
 	pos   Pos
@@ -446,7 +454,7 @@ func (l *lexer) whole() (*expr, error) {
 }
 
 func (l *lexer) array(elem *typeRef) (*typeRef, error) {
-	t := &typeRef{kind: refArray, elem: elem, pos: l.place()}
+	t := &typeRef{kind: refArray, elem: elem, pos: elem.pos}
 	var err error
 	if l.take("each") {
 		t.each, err = l.expr(0)
@@ -467,13 +475,8 @@ func (l *lexer) base() (*typeRef, error) {
 		return nil, l.unexpected("a type")
 	}
 	l.next()
-	bare := strings.TrimSuffix(strings.TrimSuffix(word, "le"), "be")
-	if bare != word {
-		t.fixed = true
-		if strings.HasSuffix(word, "le") {
-			t.order = wire.Little
-		}
-	}
+	bare, order, fixed := cutOrder(word)
+	t.order, t.fixed = order, fixed
 	switch bare {
 	case "f32", "f64":
 		t.kind = refFloat
@@ -515,6 +518,15 @@ func (l *lexer) base() (*typeRef, error) {
 		}
 	}
 	return t, nil
+}
+
+// cutOrder cuts the suffix le or be off a type.
+func cutOrder(word string) (bare string, order wire.Order, fixed bool) {
+	if bare, ok := strings.CutSuffix(word, "le"); ok {
+		return bare, wire.Little, true
+	}
+	bare, fixed = strings.CutSuffix(word, "be")
+	return bare, wire.Big, fixed
 }
 
 // isNumberType reports whether a word is u or i with a width, or u alone.
@@ -588,7 +600,7 @@ func (l *lexer) text(t *typeRef) error {
 		t.length = lengthNUL
 	case l.take("rest"):
 		t.length = lengthRest
-	case isNumberType(l.word) && l.word != "u":
+	case isTextPrefix(l.word):
 		prefix, err := l.base()
 		if err != nil {
 			return err
@@ -625,6 +637,12 @@ func (l *lexer) text(t *typeRef) error {
 		return errorAt(t.pos, "nul counted goes with a length in front, such as text(u16, nul counted)")
 	}
 	return l.expect(")")
+}
+
+// isTextPrefix reports whether a word is a number that can be a text's length.
+func isTextPrefix(word string) bool {
+	bare, _, _ := cutOrder(word)
+	return isNumberType(bare) && bare[0] == 'u' && bare != "u"
 }
 
 func (l *lexer) join(t *typeRef) error {

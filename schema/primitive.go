@@ -1,7 +1,6 @@
 package schema
 
 import (
-	"math"
 	"strconv"
 
 	"opscope/schema/wire"
@@ -14,108 +13,145 @@ type primitive struct {
 	args    int
 	table   string // the table it reads
 	columns int    // members that the table has at least
+	scalar  bool   // it is one number, which expressions can see
 	decode  func(*Decoder, *op, int) bool
 	encode  func(*Encoder, *op, int) bool
 }
 
 var primitives = map[string]*primitive{
-	"quant":      {name: "quant", args: 1, table: "translation", columns: 4, decode: decodeQuant, encode: encodeQuant},
+	"quant":      {name: "quant", args: 1, table: "translation", columns: 4, scalar: true, decode: decodeQuant, encode: encodeQuant},
 	"quant_vec3": {name: "quant_vec3", args: 1, table: "translation", columns: 4, decode: decodeQuantVec3, encode: encodeQuantVec3},
 }
 
-// A quantised number lies between max and max - range. Its slot of the table
-// translation has (a, b, max, range): with b = 0 it takes a bits; otherwise a
+// quantiser is an entry of the table translation: (a, b, max, range). A number
+// lies between max and max - range. With b = 0 it takes a bits; otherwise a
 // selector of a bits says how many, once for a scalar and once for a vector.
 // Raw 0 is exactly 0, raw 1 is max, raw 2^n - 1 is max - range. Source:
 // protocols/wulfram.md, 7.1; recovered, and 826 packets of original clients.
-
-// quantBits returns the bits of each value behind a selector.
-func quantBits(e *Entry, selector uint64) int {
-	a, b := int(e.Values[0]), int(e.Values[1])
-	if b == 0 {
-		return a
-	}
-	return max(1, b-1<<uint(min(a, 30))+1) + int(selector)
+type quantiser struct {
+	a, b      int
+	top, span float64
 }
 
-func quantValue(e *Entry, raw uint64, n int) float64 {
+const (
+	maxWidth    = 64
+	maxSelector = 127 // what Node.Sel holds
+)
+
+// quantiser evaluates the slot of a primitive. The word says what is wrong with
+// its widths, if something is.
+func (m *machine) quantiser(o *op) (q quantiser, wrong string) {
+	e := m.entry(o.bits, m.eval(o.args[0]).asInt())
+	if e == nil {
+		return q, ""
+	}
+	a, b := e.Values[0], e.Values[1]
+	if !(a >= 0 && a <= maxWidth && b >= 0 && b <= maxWidth) {
+		return q, strconv.FormatFloat(a, 'g', -1, 64) + " and " + strconv.FormatFloat(b, 'g', -1, 64)
+	}
+	return quantiser{int(a), int(b), e.Values[2], e.Values[3]}, ""
+}
+
+// bits returns the bits of each value behind a selector.
+func (q quantiser) bits(selector uint64) int {
+	if q.b == 0 {
+		return q.a
+	}
+	return max(1, q.b-1<<uint(min(q.a, 30))+1) + int(selector)
+}
+
+// holds reports whether there can be such a selector.
+func (q quantiser) holds(selector uint64) bool {
+	return selector <= maxSelector && selector <= 1<<uint(q.a)-1 && q.bits(selector) <= maxWidth
+}
+
+// finest returns the largest selector, which gives the finest steps.
+func (q quantiser) finest() uint64 {
+	return min(1<<uint(q.a)-1, maxSelector, uint64(max(0, maxWidth-q.bits(0))))
+}
+
+// steps returns how many steps there are between the values of n bits: 2^n - 2.
+func steps(n int) float64 {
+	if n == maxWidth {
+		return 1<<maxWidth - 2
+	}
+	return float64(uint64(1)<<uint(n)) - 2
+}
+
+func (q quantiser) value(raw uint64, n int) float64 {
 	if raw == 0 {
 		return 0
 	}
-	top, span := e.Values[2], e.Values[3]
-	steps := math.Exp2(float64(n)) - 2
-	if span == 0 || steps <= 0 {
-		return top
+	steps := steps(n)
+	if q.span == 0 || steps <= 0 {
+		return q.top
 	}
-	return top - float64(raw-1)*span/steps
+	return q.top - float64(raw-1)*q.span/steps
 }
 
-// quantRaw is the inverse of quantValue; a value out of range is clamped.
-func quantRaw(e *Entry, v float64, n int) uint64 {
+// raw is the inverse of value; a value out of range is clamped.
+func (q quantiser) raw(v float64, n int) uint64 {
 	if v == 0 || v != v {
 		return 0
 	}
-	top, span := e.Values[2], e.Values[3]
-	steps := math.Exp2(float64(n)) - 2
-	if span == 0 || steps <= 0 {
+	steps := steps(n)
+	if q.span == 0 || steps <= 0 {
 		return 1
 	}
-	v = min(max(v, top-span), top)
-	return uint64((top-v)*steps/span) + 1
+	v = min(max(v, q.top-q.span), q.top)
+	up := (q.top - v) * steps / q.span
+	if up >= steps {
+		return 1<<uint(n) - 1
+	}
+	return uint64(up) + 1
 }
-
-// quantEntry evaluates the slot of a primitive and returns its table entry.
-func (m *machine) quantEntry(o *op) *Entry { return m.entry(o.bits, m.eval(o.args[0]).asInt()) }
 
 // selector reads the selector in front of a value or vector, -1 without one.
-func (d *Decoder) selector(o *op, e *Entry) (sel int8, n int, ok bool) {
-	if a, b := e.Values[0], e.Values[1]; !(a >= 0 && a <= 64 && b >= 0 && b <= 64) {
-		d.r.Fail("a width of 0 to 64 bits", strconv.FormatFloat(max(a, b), 'g', -1, 64), wire.Malformed)
-		return 0, 0, false
+func (d *Decoder) selector(o *op) (q quantiser, sel int8, n int, ok bool) {
+	q, wrong := d.m.quantiser(o)
+	if wrong != "" {
+		d.r.Fail("widths of 0 to 64 bits", wrong, wire.Malformed)
 	}
-	sel = -1
-	var raw uint64
-	if e.Values[1] != 0 {
-		raw = d.r.Uint(int(e.Values[0]), o.order)
-		sel = int8(min(raw, 127))
+	if !d.sound() {
+		return q, 0, 0, false
 	}
-	n = quantBits(e, raw)
-	if raw > 127 || n > 64 {
+	if q.b == 0 {
+		return q, -1, q.a, true
+	}
+	raw := d.r.Uint(q.a, o.order)
+	if !q.holds(raw) {
 		d.r.Fail("a width of 0 to 64 bits", "selector "+strconv.FormatUint(raw, 10), wire.Malformed)
 	}
-	return sel, n, d.r.Err() == nil
+	return q, int8(min(raw, maxSelector)), q.bits(min(raw, maxSelector)), d.r.Err() == nil
 }
 
-func (d *Decoder) quantNode(o *op, f *Field, e *Entry, off, n int, sel int8) bool {
+func (d *Decoder) quantised(o *op, f *Field, q quantiser, off, n int, sel int8) bool {
 	raw := d.r.Uint(n, o.order)
-	v := quantValue(e, raw, n)
-	return d.keep(Node{
-		Field: f, Kind: Float, Num: math.Float64bits(v), Raw: raw, Kept: true, Sel: sel,
-		Off: int32(off), Len: int32(d.r.Pos() - off), Bits: uint8(n),
-	})
+	v := q.value(raw, n)
+	d.store(o, number{f: v, float: true})
+	if !d.keepFloat(f, off, v, raw, n) {
+		return false
+	}
+	d.t.Nodes[len(d.t.Nodes)-1].Sel = sel
+	return true
 }
 
 func decodeQuant(d *Decoder, o *op, off int) bool {
-	e := d.m.quantEntry(o)
-	if !d.sound(o) {
-		return false
-	}
-	sel, n, ok := d.selector(o, e)
-	return ok && d.quantNode(o, o.field, e, off, n, sel)
+	q, sel, n, ok := d.selector(o)
+	return ok && d.quantised(o, o.field, q, off, n, sel)
 }
 
 func decodeQuantVec3(d *Decoder, o *op, off int) bool {
-	e := d.m.quantEntry(o)
-	if !d.sound(o) {
-		return false
-	}
-	sel, n, ok := d.selector(o, e)
+	q, sel, n, ok := d.selector(o)
 	if !ok {
 		return false
 	}
-	i := d.add(Node{Field: o.field, Kind: Array, Off: int32(off), Sel: sel, Kept: true})
-	for range 3 {
-		if ok = d.quantNode(o, o.body[0].field, e, d.r.Pos(), n, -1); !ok {
+	i := len(d.t.Nodes)
+	vector := d.add(o.field, Array, off)
+	vector.Sel, vector.Kept = sel, true
+	for k := range 3 {
+		if ok = d.quantised(o, o.body[0].field, q, d.r.Pos(), n, -1); !ok {
+			d.r.Err().Within("[" + strconv.Itoa(k) + "]")
 			break
 		}
 	}
@@ -123,50 +159,57 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 	return ok
 }
 
-// writeSelector writes the selector of node i, or the largest one when the value
-// brings none, which gives the finest steps.
-func (e *Encoder) writeSelector(entry *Entry, i int) (n int) {
-	a, b := int(entry.Values[0]), int(entry.Values[1])
-	if b == 0 {
-		return a
+// selector writes the selector of node i, or the finest one when the value brings
+// none that fits.
+func (e *Encoder) selector(o *op, i int) (q quantiser, n int, ok bool) {
+	q, wrong := e.m.quantiser(o)
+	if wrong != "" {
+		e.fail("widths of 0 to 64 bits", wrong)
 	}
-	sel := uint64(1)<<uint(a) - 1
-	if node := &e.t.Nodes[i]; node.Sel >= 0 && node.Kept {
+	if !e.sound() {
+		return q, 0, false
+	}
+	if q.b == 0 {
+		return q, q.a, true
+	}
+	sel := q.finest()
+	if node := &e.t.Nodes[i]; node.Kept && node.Sel >= 0 && q.holds(uint64(node.Sel)) {
 		sel = uint64(node.Sel)
 	}
-	e.w.Uint(sel, a, e.p.Order)
-	return min(64, quantBits(entry, sel))
+	e.w.Uint(sel, q.a, o.order)
+	return q, q.bits(sel), true
 }
 
-func (e *Encoder) writeQuant(entry *Entry, i, n int) {
+// quantised writes a number, by its raw bits when it was read in as many.
+func (e *Encoder) quantised(o *op, q quantiser, i, n int) bool {
 	node := &e.t.Nodes[i]
-	raw := node.Raw
-	if !node.Kept {
-		raw = quantRaw(entry, node.Float(), n)
+	if !node.isNumber() {
+		return e.fail("a number", node.what())
 	}
-	e.w.Uint(raw, n, e.p.Order)
+	raw := node.Raw
+	if !node.Kept || int(node.Bits) != n {
+		raw = q.raw(node.Float(), n)
+	}
+	e.store(o, number{f: node.Float(), float: true})
+	e.w.Uint(raw, n, o.order)
+	return true
 }
 
 func encodeQuant(e *Encoder, o *op, i int) bool {
-	entry := e.m.quantEntry(o)
-	if !e.sound(o) {
-		return false
-	}
-	e.writeQuant(entry, i, e.writeSelector(entry, i))
-	return true
+	q, n, ok := e.selector(o, i)
+	return ok && e.quantised(o, q, i, n)
 }
 
 func encodeQuantVec3(e *Encoder, o *op, i int) bool {
-	entry := e.m.quantEntry(o)
-	if !e.sound(o) {
-		return false
+	if e.t.Nodes[i].Kind != Array || e.elements(i) != 3 {
+		return e.fail("a vector of 3 numbers", e.t.Nodes[i].what())
 	}
-	if e.t.Nodes[i].Kind != Array || e.t.Next(i) != i+4 {
-		return e.fail(o, "a vector of 3 numbers")
+	q, n, ok := e.selector(o, i)
+	for k := 1; ok && k <= 3; k++ {
+		if ok = e.t.Nodes[i+k].Size == 0 && e.quantised(o, q, i+k, n); !ok {
+			e.fail("a number", e.t.Nodes[i+k].what())
+			return e.within("[" + strconv.Itoa(k-1) + "]")
+		}
 	}
-	n := e.writeSelector(entry, i)
-	for k := 1; k <= 3; k++ {
-		e.writeQuant(entry, i+k, n)
-	}
-	return true
+	return ok
 }

@@ -281,8 +281,7 @@ func (p *Protocol) Limit(name string) int64 {
 }
 
 // Packet returns the packet with this opcode, sent by s over t, or nil. For an
-// unknown sender any packet with the opcode serves that both can send, or that
-// only one can.
+// unknown sender it is the only packet with the opcode, if there is only one.
 func (p *Protocol) Packet(opcode uint64, s Sender, t Transport) *Packet {
 	return p.index[opcodeKey{opcode, s, t}]
 }

@@ -1,6 +1,9 @@
 package schema
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // Origin says where an entry of a learned table came from. The strongest
 // uncertainty wins when several entries decode one record.
@@ -45,6 +48,8 @@ type Entry struct {
 	Texts  []string  // as they stood on the wire, where a number was text; may be nil
 	Origin Origin
 	Packet int // number of the packet that taught it, 0 for none
+
+	numbers []number // Values, as expressions see them
 }
 
 // Table is a learned table: entries by key, each with its origin. A Table that
@@ -52,21 +57,36 @@ type Entry struct {
 type Table struct {
 	Decl    *TableDecl
 	entries map[int64]*Entry
+	low     [lowKeys]*Entry // those of the first keys, for speed
 }
+
+const lowKeys = 64
 
 // NewTable returns an empty table.
 func NewTable(d *TableDecl) *Table { return &Table{Decl: d, entries: make(map[int64]*Entry)} }
 
 // Get returns the entry of a key, or nil.
 func (t *Table) Get(key int64) *Entry {
-	if t == nil {
+	switch {
+	case t == nil:
 		return nil
+	case uint64(key) < lowKeys:
+		return t.low[key]
 	}
 	return t.entries[key]
 }
 
 // Set puts an entry in place.
-func (t *Table) Set(key int64, e Entry) { t.entries[key] = &e }
+func (t *Table) Set(key int64, e Entry) {
+	e.numbers = make([]number, len(e.Values))
+	for i, v := range e.Values {
+		e.numbers[i] = real(v)
+	}
+	t.entries[key] = &e
+	if uint64(key) < lowKeys {
+		t.low[key] = &e
+	}
+}
 
 // Len returns the number of entries.
 func (t *Table) Len() int {
@@ -125,6 +145,16 @@ func (s *State) Replace(t *Table) {
 
 // Missing names a table entry that a layout needed and nobody had taught.
 type Missing struct {
-	Table string
-	Key   int64
+	Table  string
+	Key    int64
+	Single bool // the table has no key
+}
+
+// String returns "state.translation[3]", or "state.build" for a table without a
+// key.
+func (m Missing) String() string {
+	if m.Single {
+		return "state." + m.Table
+	}
+	return "state." + m.Table + "[" + strconv.FormatInt(m.Key, 10) + "]"
 }

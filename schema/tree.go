@@ -109,6 +109,22 @@ func (n *Node) Float() float64 {
 	return float64(n.Num)
 }
 
+// isNumber reports whether n is a number that Float can give.
+func (n *Node) isNumber() bool { return n.Kind == Uint || n.Kind == Int || n.Kind == Float }
+
+// number returns the value of node n for expressions.
+func (n *Node) number() number {
+	if n.Kind == Float {
+		return number{f: n.Float(), float: true}
+	}
+	return integer(int64(n.Num))
+}
+
+// what names the kind of a value, for errors.
+func (n *Node) what() string {
+	return [...]string{"nothing", "a number", "a number", "a number", "a text", "bytes", "a GUID", "an address", "a text", "a struct", "an array"}[n.Kind]
+}
+
 // AppendBytes appends the content of node i: the bytes of a Text, Bytes, GUID
 // or String, without a length in front of them, and for other kinds the bits on
 // the wire, filled up to whole bytes.

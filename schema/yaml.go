@@ -77,6 +77,29 @@ func (n *yamlNode) get(key string) *yamlNode {
 	return nil
 }
 
+// maxBrackets bounds the lists and mappings in flow style within each other: the
+// parser's time grows with their square.
+const maxBrackets = 500
+
+// tooDeep returns where brackets are nested too deep, as a line and a column.
+func tooDeep(data []byte) (line, col int, deep bool) {
+	depth, start := 0, 0
+	line = 1
+	for i, c := range data {
+		switch c {
+		case '\n':
+			line, start = line+1, i+1
+		case '[', '{':
+			if depth++; depth > maxBrackets {
+				return line, i - start + 1, true
+			}
+		case ']', '}':
+			depth = max(0, depth-1)
+		}
+	}
+	return 0, 0, false
+}
+
 // parseYAML reads the documents of a file.
 func parseYAML(name string, data []byte) ([]*yamlNode, error) {
 	if tab := strings.IndexByte("\n"+string(data), '\t'); tab > 0 {
@@ -84,6 +107,9 @@ func parseYAML(name string, data []byte) ([]*yamlNode, error) {
 			col := strings.IndexByte(lineOf(data, line), '\t')
 			return nil, errorAt(Pos{name, line + 1, col + 1}, "a tab in the indentation; use spaces")
 		}
+	}
+	if line, col, deep := tooDeep(data); deep {
+		return nil, errorAt(Pos{name, line, col}, "brackets nested deeper than %d", maxBrackets)
 	}
 	f, err := parser.ParseBytes(data, 0)
 	if err != nil {

@@ -36,12 +36,12 @@ type Error struct {
 	Bit    int    // bits into that byte, 0 to 7
 	Size   int    // bytes there were in all; 0 when that says nothing
 	Want   string // "4 bytes", "length >= 3"
-	Got    string // "2 left", "1"
+	Got    string // "2 bytes left", "1"
 	Kind   Kind
 }
 
 // Error formats e as one line, such as
-// "netrek/SP_PLAYER.x at byte 4 of 12: want 4 bytes, got 2 left (truncated)".
+// "netrek/SP_PLAYER.x at byte 4 of 12: want 4 bytes, 2 bytes left (truncated)".
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Layer)

@@ -107,24 +107,28 @@ func (r *Reader) Need(n int) bool {
 
 // Bits names a number of bits, in bytes when it is whole bytes.
 func Bits(n int) string {
-	unit := " bit"
 	if n&7 == 0 {
-		n, unit = n>>3, " byte"
+		return count(n>>3, "byte")
 	}
+	return count(n, "bit")
+}
+
+func count(n int, noun string) string {
 	if n == 1 {
-		return "1" + unit
+		return "1 " + noun
 	}
-	return strconv.Itoa(n) + unit + "s"
+	return strconv.Itoa(n) + " " + noun + "s"
 }
 
 // Uint reads an unsigned number of 0 to 64 bits.
 func (r *Reader) Uint(bits int, o Order) uint64 {
-	if !r.Need(bits) {
+	if r.err != nil || uint(bits) > uint(r.end-r.pos) {
+		r.Need(bits)
 		return 0
 	}
-	v := r.peek(bits, o)
+	pos := r.pos
 	r.pos += bits
-	return v
+	return ReadBits(r.data, pos, bits, o)
 }
 
 // Int reads a two's-complement number of 1 to 64 bits.
@@ -148,38 +152,11 @@ func (r *Reader) Peek(bits int, o Order) uint64 {
 		return 0
 	}
 	if left := r.end - r.pos; bits > left {
-		v := r.peek(left, o)
+		v := ReadBits(r.data, r.pos, left, o)
 		if o == Big {
 			v <<= uint(bits - left)
 		}
 		return v
-	}
-	return r.peek(bits, o)
-}
-
-// peek reads bits that are known to be there.
-func (r *Reader) peek(bits int, o Order) uint64 {
-	i := r.pos >> 3
-	if r.pos&7 == 0 {
-		switch bits {
-		case 8:
-			return uint64(r.data[i])
-		case 16:
-			if o == Big {
-				return uint64(binary.BigEndian.Uint16(r.data[i:]))
-			}
-			return uint64(binary.LittleEndian.Uint16(r.data[i:]))
-		case 32:
-			if o == Big {
-				return uint64(binary.BigEndian.Uint32(r.data[i:]))
-			}
-			return uint64(binary.LittleEndian.Uint32(r.data[i:]))
-		case 64:
-			if o == Big {
-				return binary.BigEndian.Uint64(r.data[i:])
-			}
-			return binary.LittleEndian.Uint64(r.data[i:])
-		}
 	}
 	return ReadBits(r.data, r.pos, bits, o)
 }
@@ -187,6 +164,19 @@ func (r *Reader) peek(bits int, o Order) uint64 {
 // ReadBits returns the bits of data that start at bit position pos. They must
 // lie within data.
 func ReadBits(data []byte, pos, bits int, o Order) uint64 {
+	i, in := pos>>3, uint(pos&7)
+	if i+8 > len(data) || int(in)+bits > 64 {
+		return gatherBits(data, pos, bits, o)
+	}
+	if o == Big {
+		return binary.BigEndian.Uint64(data[i:]) << in >> uint(64-bits)
+	}
+	return binary.LittleEndian.Uint64(data[i:]) >> in & (1<<uint(bits) - 1)
+}
+
+// gatherBits reads bits byte by byte, where there are not eight bytes to take
+// them from.
+func gatherBits(data []byte, pos, bits int, o Order) uint64 {
 	var v uint64
 	for done := 0; done < bits; {
 		in := pos & 7
@@ -223,8 +213,10 @@ func (r *Reader) Align() int {
 // Bytes returns the next n bytes. They alias the data when the position is on
 // a byte boundary and are a new slice otherwise.
 func (r *Reader) Bytes(n int) []byte {
-	if n > r.Left()>>3 || !r.Need(8*n) {
-		r.Need(8 * n)
+	if n > r.Left()>>3 {
+		r.Fail(count(n, "byte"), Bits(r.Left())+" left", r.short)
+	}
+	if !r.Need(8 * n) {
 		return nil
 	}
 	pos := r.pos

@@ -18,27 +18,37 @@ func (w *Writer) Bytes() []byte { return w.buf }
 
 // Uint appends the low bits of v, 0 to 64 of them.
 func (w *Writer) Uint(v uint64, bits int, o Order) {
+	for 8*len(w.buf) < w.pos+bits {
+		w.buf = append(w.buf, 0)
+	}
+	putBits(w.buf, w.pos, v, bits, o)
+	w.pos += bits
+}
+
+// Patch overwrites bits that were written before, at a position in bits from
+// the start of the buffer.
+func (w *Writer) Patch(pos int, v uint64, bits int, o Order) { putBits(w.buf, pos, v, bits, o) }
+
+// putBits overwrites the bits of data that start at bit position pos, the
+// counterpart of ReadBits. They must lie within data.
+func putBits(data []byte, pos int, v uint64, bits int, o Order) {
 	for done := 0; done < bits; {
-		in := w.pos & 7
-		if in == 0 {
-			w.buf = append(w.buf, 0)
-		}
+		in := pos & 7
 		n := min(8-in, bits-done)
-		last := &w.buf[len(w.buf)-1]
 		mask := byte(1)<<uint(n) - 1
+		b, shift := byte(v>>uint(done))&mask, in
 		if o == Big {
-			b := byte(v>>uint(bits-done-n)) & mask
-			*last |= b << uint(8-in-n)
-		} else {
-			b := byte(v>>uint(done)) & mask
-			*last |= b << uint(in)
+			b, shift = byte(v>>uint(bits-done-n))&mask, 8-in-n
 		}
-		w.pos += n
+		at := &data[pos>>3]
+		*at = *at&^(mask<<uint(shift)) | b<<uint(shift)
+		pos += n
 		done += n
 	}
 }
 
-// Append appends whole bytes at the current bit position.
+// Append appends whole bytes at the current bit position, most significant bit
+// first.
 func (w *Writer) Append(p []byte) {
 	if w.pos&7 == 0 {
 		w.buf = append(w.buf, p...)
@@ -52,27 +62,6 @@ func (w *Writer) Append(p []byte) {
 
 // Align fills up the begun byte with zero bits.
 func (w *Writer) Align() { w.pos = 8 * len(w.buf) }
-
-// Patch overwrites bits that were written before, at a position in bits from
-// the start of the buffer.
-func (w *Writer) Patch(pos int, v uint64, bits int, o Order) {
-	p := Writer{buf: make([]byte, pos>>3, pos>>3+9), pos: pos &^ 7}
-	p.Uint(0, pos&7, o)
-	p.Uint(v, bits, o)
-	for i, done := pos, 0; done < bits; {
-		in := i & 7
-		n := min(8-in, bits-done)
-		mask := byte(1)<<uint(n) - 1
-		if o == Big {
-			mask <<= uint(8 - in - n)
-		} else {
-			mask <<= uint(in)
-		}
-		w.buf[i>>3] = w.buf[i>>3]&^mask | p.buf[i>>3]&mask
-		i += n
-		done += n
-	}
-}
 
 // Varint appends v as a base-128 varint.
 func (w *Writer) Varint(v uint64) {
