@@ -207,7 +207,7 @@ type Frame struct {
 	schema.Frame
 	Data    []byte    // the frame as far as it was captured, borrowed
 	Offset  int64     // of its first byte in the stream
-	Missing int       // bytes at its end that were not captured
+	Missing int       // bytes at its end that were not captured; then only Size is set above
 	Short   wire.Kind // what running out of data means
 }
 
@@ -216,6 +216,7 @@ type Datagram struct {
 	Carrier
 	Data   []byte // as far as it was captured, borrowed
 	Length int    // bytes on the wire
+	Waited bool   // for context, or behind one that did
 	// Pieces says which packets brought which bytes of the IP payload, where it came
 	// in fragments; the datagram begins behind the 8 bytes of its UDP header.
 	Pieces []reassembly.Piece
@@ -250,11 +251,13 @@ type Protocol interface {
 // Conversation is what a protocol knows of one session. Its methods are called
 // in the order of the capture; what they are given is borrowed.
 type Conversation interface {
-	// Cut finds one frame at the start of data, as schema.Framing.Find does.
+	// Cut finds one frame at the start of data, as schema.Framing.Find does. Of one
+	// that is incomplete it tells the size, once that is there; that error may be one
+	// and the same each time.
 	Cut(d Direction, data []byte) (schema.Frame, *wire.Error)
-	// Plausible reports whether a whole frame could be one that d brings: what
-	// finding a boundary trusts.
-	Plausible(d Direction, frame []byte) bool
+	// Plausible judges whether a whole frame could be one that d brings: what finding
+	// a boundary trusts.
+	Plausible(d Direction, frame []byte) Plausibility
 	// Frame decodes a frame and emits its record.
 	Frame(f *Frame)
 	// Datagram decodes a datagram and emits its records. It returns false, and has
@@ -267,6 +270,20 @@ type Conversation interface {
 	Tables() []LearnedTable
 }
 
+// NotCaptured is the Text of a GapRecord whose bytes no packet brought; others say
+// why the bytes are missing.
+const NotCaptured = "not_captured"
+
+// Plausibility is how well bytes would do for a frame.
+type Plausibility uint8
+
+// The plausibilities.
+const (
+	Implausible Plausibility = iota
+	Possible                 // nothing speaks against it, and little for it
+	Convincing               // a layout reads it to its end
+)
+
 // Claim is what a session says of a datagram that may be its own.
 type Claim uint8
 
@@ -274,6 +291,7 @@ type Claim uint8
 const (
 	Maybe    Claim = iota // nothing speaks against it
 	Disowned              // it says that it belongs elsewhere
+	Unsure                // it says where it belongs, and that is not known of any session here
 	Owned                 // it says so
 )
 
@@ -281,6 +299,13 @@ const (
 type LearnedTable struct {
 	Sender schema.Sender
 	Table  *schema.Table
+}
+
+// Reread drops what reading a body into r has left, for it to be read anew. Notes
+// stay.
+func (r *Record) Reread() {
+	r.Err, r.Rest, r.Layout, r.Context = nil, nil, nil, schema.NoOrigin
+	r.Body.Nodes = r.Body.Nodes[:0]
 }
 
 // Sink takes records and writes them somewhere.

@@ -15,8 +15,13 @@ const (
 	// that was quiet the longest makes room.
 	MaxFlows = 65536
 	// closedFlow is how long a closed connection is remembered, for what comes
-	// late: the time that TCP itself keeps the ports back.
+	// late: the time that TCP itself keeps the ports back. It is as long for a flow
+	// of no known protocol.
 	closedFlow = 2 * time.Minute
+	// idleFlow is how long two endpoints may exchange no datagram before they are
+	// forgotten. No game here is silent for a minute. A connection is never
+	// forgotten for its silence, but to make room.
+	idleFlow = 10 * time.Minute
 )
 
 // flowKey names a flow: the lower end first.
@@ -73,18 +78,30 @@ type Flow struct {
 	state    flowState
 	client   int8 // the client's side, -1 while unknown
 	evidence evidence
-	joined   bool // its start was not captured
 	opened   bool // its SYN was seen
 
 	conn    *reassembly.Conn
-	streams [2]stream
+	streams []stream   // of a connection, by side
 	queue   []*waiting // datagrams that wait for context, oldest first
 	looks   int        // first datagrams or chunks that told nothing
 
-	last          time.Time
-	done          bool
-	evidenceOfEnd string
-	prev, next    *Flow // by last
+	last       time.Time
+	done       bool   // the connection has ended
+	ending     string // how
+	prev, next *Flow  // by last
+}
+
+// forgotten reports whether a flow has been quiet for so long that nothing more is
+// expected of it.
+func (f *Flow) forgotten(now time.Time) bool {
+	quiet := now.Sub(f.last)
+	switch {
+	case f.done, f.state == ignored, f.state == undecided && f.protocol == nil:
+		return quiet > closedFlow
+	case f.Transport == schema.UDP:
+		return quiet > idleFlow
+	}
+	return false
 }
 
 // direction returns the direction of what a side sends.
@@ -166,7 +183,7 @@ func (t *flowTable) add(k flowKey, h *Headers, side reassembly.Side) *Flow {
 	return f
 }
 
-// touch moves a flow to the end.
+// touch moves a flow to the end. Time, here, never goes back.
 func (t *flowTable) touch(f *Flow, now time.Time) {
 	f.last = now
 	if t.last != f {

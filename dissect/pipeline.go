@@ -70,13 +70,17 @@ func (t *tally) Flush() error { return t.sink.Flush() }
 // Result is what a capture held, beside its records.
 type Result struct {
 	Summary  Summary
-	Sessions []*Session // all of them, with what they have learned
+	Sessions []*Session // with what they have learned: the open ones and the last that are over
+	Dropped  int        // sessions that were over earlier, and are not among them
 }
 
 // Run dissects one capture up to its end. Each capture has its own state. Beside an
 // error of the source, what came before it has been written.
 func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
-	r := &run{Pipeline: p, expected: map[netip.AddrPort][]*Session{}, schemas: map[Protocol]*schema.Protocol{}}
+	r := &run{
+		Pipeline: p, schemas: map[Protocol]*schema.Protocol{},
+		live: map[hosts][]*Session{}, expected: map[netip.AddrPort][]*Session{},
+	}
 	if err := r.load(); err != nil {
 		return nil, err
 	}
@@ -87,7 +91,7 @@ func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 		err = end
 	}
 	p.file++
-	return &Result{Summary: r.summary, Sessions: r.all}, err
+	return &Result{Summary: r.summary, Sessions: r.allSessions(), Dropped: r.dropped}, err
 }
 
 // run is the state of one capture.
@@ -103,18 +107,38 @@ type run struct {
 	assembler reassembly.Assembler
 	fragments reassembly.Defragmenter
 	flows     flowTable
+	clock     time.Time // the latest time of any packet
 	swept     time.Time
-	started   time.Time  // of the first packet
-	previous  time.Time  // of the packet before
-	now       time.Time  // of this one
-	sessions  int        // ever
-	live      []*Session // not closed
-	all       []*Session
-	expected  map[netip.AddrPort][]*Session
-	scratch   []*Session
-	place     Place // where records go: the end, or the place of a datagram that waited
-	summary   Summary
-	err       error // the sink's first
+	started   time.Time // of the first packet
+	previous  time.Time // of the packet before
+	now       time.Time // of this one
+
+	sessions int                  // ever
+	live     map[hosts][]*Session // those not closed
+	over     []*Session           // those without a flow, at most maxSessions
+	dropped  int                  // of those
+	expected map[netip.AddrPort][]*Session
+	homeless []*Flow // flows without a session whose datagrams wait
+
+	// Used again and again.
+	found    []*Session
+	carriers []int
+	spare    [][]byte
+	frame    Frame
+	arrived  Datagram
+	scratch  Scratch
+
+	place   Place // where records go: the end, or the place of a datagram that waited
+	summary Summary
+	err     error // the sink's first
+}
+
+// Scratch is what the sessions of a run decode with, one after the other. It is
+// nobody's between two calls of a Conversation.
+type Scratch struct {
+	Decoder schema.Decoder
+	Trial   schema.Decoder // for looking ahead
+	Tree    schema.Tree    // likewise
 }
 
 type portKey struct {
@@ -175,13 +199,16 @@ func (r *run) take(p *Packet) error {
 		r.started, r.now = p.Time, p.Time
 	}
 	r.previous, r.now = r.now, p.Time
+	if p.Time.After(r.clock) {
+		r.clock = p.Time
+	}
 	r.assembler.Tick(p.Time)
 	r.orphans(r.fragments.Tick(p.Time))
 	r.sink(r.hold.Advance(p.Time))
 	if r.options.Live {
 		r.sink(r.hold.Expire(time.Now()))
 	}
-	r.sweep(p.Time)
+	r.sweep()
 
 	h := &r.headers
 	if err := r.link.Decode(h, p); err != nil {
@@ -211,7 +238,6 @@ func (r *run) undecodable(err error) error {
 	}
 	var e *wire.Error
 	if errors.As(err, &e) {
-		r.summary.Errors[e.Kind]++
 		c := Carrier{Packets: []int{r.packet.Number}, Time: r.packet.Time, Digits: r.packet.Digits}
 		rec := r.record(&c, EventRecord)
 		rec.Code, rec.Err, rec.Text = "bad_packet", e, err.Error()
@@ -270,12 +296,12 @@ func (r *run) flow(h *Headers, t schema.Transport) (*Flow, reassembly.Side) {
 		}
 		f = r.flows.add(k, h, side)
 		f.run = r
-		for i := range f.streams {
-			f.streams[i] = stream{flow: f, side: reassembly.Side(i)}
+		if t == schema.TCP {
+			f.streams = []stream{{flow: f, side: 0, due: never}, {flow: f, side: 1, due: never}}
 		}
 		r.recognizePort(f)
 	}
-	r.flows.touch(f, r.packet.Time)
+	r.flows.touch(f, r.clock)
 	return f, side
 }
 
@@ -340,7 +366,11 @@ func (r *run) decide(f *Flow, side reassembly.Side, data []byte) bool {
 		f.state = accepted
 		return true
 	}
-	if f.looks++; f.looks >= maxLooks || len(f.streams[0].buf)+len(f.streams[1].buf) > maxUndecided {
+	kept := 0
+	for i := range f.streams {
+		kept += len(f.streams[i].buf)
+	}
+	if f.looks++; f.looks >= maxLooks || kept > maxUndecided {
 		r.ignore(f)
 	}
 	return false
@@ -350,10 +380,10 @@ func (r *run) decide(f *Flow, side reassembly.Side, data []byte) bool {
 func (r *run) ignore(f *Flow) {
 	f.state = ignored
 	r.summary.OtherFlows++
-	f.conn, f.queue = nil, nil
 	for i := range f.streams {
-		f.streams[i].buf, f.streams[i].pieces = nil, nil
+		f.streams[i].clear()
 	}
+	f.conn, f.streams = nil, nil
 }
 
 // datagram takes a UDP packet.
@@ -362,14 +392,15 @@ func (r *run) datagram(h *Headers) {
 	if !r.decide(f, side, h.Payload) {
 		return
 	}
-	d := Datagram{
+	d := &r.arrived
+	*d = Datagram{
 		Carrier: Carrier{
 			Flow: f, Direction: f.direction(side), Packets: r.packets, Time: r.packet.Time, Digits: r.packet.Digits, side: side,
 		},
 		Data: h.Payload, Length: h.PayloadLength, Pieces: r.parts,
 	}
-	if len(f.queue) > 0 || !r.decode(f, &d, Place{}, false) {
-		r.wait(f, &d)
+	if len(f.queue) > 0 || !r.decode(f, d, Place{}, false) {
+		r.wait(f, d)
 		if f.Session == nil {
 			r.retry(f)
 		}
@@ -379,8 +410,11 @@ func (r *run) datagram(h *Headers) {
 // segment takes a TCP packet.
 func (r *run) segment(h *Headers) {
 	f, side := r.flow(h, schema.TCP)
-	if f.state == ignored && h.Flags&SYN == 0 {
-		return
+	if f.state == ignored {
+		if h.Flags&SYN == 0 {
+			return
+		}
+		f = r.renew(f, h) // it may be something else this time
 	}
 	g := reassembly.Segment{
 		Side: side, Flags: reassembly.Flags(h.Flags), Seq: h.Seq, Ack: h.Ack,
@@ -388,52 +422,61 @@ func (r *run) segment(h *Headers) {
 	}
 	if f.conn == nil {
 		f.conn = r.assembler.Connection(f)
-		f.state = undecided
 	}
 	if !f.conn.Add(&g) {
-		f = r.reuse(f, h, side)
+		f = r.reuse(f, h)
 		f.conn.Add(&g)
 	}
-	if f.done = f.conn != nil && f.conn.Done(); f.done && f.Session != nil && f.evidenceOfEnd != "" {
-		r.close(f.Session, &Carrier{Flow: f, Packets: r.packets, Time: r.packet.Time, Digits: r.packet.Digits}, f.evidenceOfEnd)
+	if f.done = f.conn != nil && f.conn.Done(); f.done && f.Session != nil {
+		r.close(f.Session, r.carrier(f), f.ending)
 	}
 }
 
-// reuse ends a connection whose endpoints begin another one.
-func (r *run) reuse(f *Flow, h *Headers, side reassembly.Side) *Flow {
+// carrier names a flow, and the packets being dissected.
+func (r *run) carrier(f *Flow) *Carrier {
+	return &Carrier{Flow: f, Packets: r.packets, Time: r.packet.Time, Digits: r.packet.Digits}
+}
+
+// reuse ends a connection whose endpoints begin another one, and returns that.
+func (r *run) reuse(f *Flow, h *Headers) *Flow {
 	for i := range f.streams {
-		f.streams[i].end()
+		f.streams[i].finish()
 	}
+	f.done = true
 	if s := f.Session; s != nil {
-		r.close(s, &Carrier{Flow: f, Packets: r.packets, Time: r.packet.Time, Digits: r.packet.Digits}, "port reused")
+		r.close(s, r.carrier(f), "port reused")
 	}
-	r.flows.remove(f)
-	n, _ := r.flow(h, schema.TCP)
+	n := r.renew(f, h)
 	n.conn = r.assembler.Connection(n)
+	return n
+}
+
+// renew puts a new flow in the place of one with the same ends.
+func (r *run) renew(f *Flow, h *Headers) *Flow {
+	r.forget(f, "port reused")
+	n, _ := r.flow(h, f.Transport)
 	return n
 }
 
 // Chunk takes the next bytes of one of f's streams.
 func (f *Flow) Chunk(c reassembly.Chunk) {
-	s := &f.streams[c.Side]
-	if f.state == undecided {
-		s.keep(c.Data, c.Offset, c)
-		if !f.run.decide(f, c.Side, s.buf) {
-			return
+	switch f.state {
+	case accepted:
+		f.streams[c.Side].chunk(c)
+	case undecided:
+		s := &f.streams[c.Side]
+		s.keep(c)
+		if f.run.decide(f, c.Side, s.buf) {
+			f.begin(c.Side, c.Time)
 		}
-		f.begin(c)
-		return
-	}
-	if f.state == accepted {
-		s.chunk(c)
 	}
 }
 
 // begin gives a connection that has been recognised its session, and cuts what its
 // streams have kept.
-func (f *Flow) begin(c reassembly.Chunk) {
+func (f *Flow) begin(side reassembly.Side, now time.Time) {
 	r := f.run
-	carrier := Carrier{Flow: f, Direction: f.direction(c.Side), Packets: r.packets, Time: c.Time, Digits: r.packet.Digits, side: c.Side}
+	carrier := Carrier{Flow: f, Direction: f.direction(side), Packets: r.packets, Time: now, Digits: r.packet.Digits, side: side}
 	if s := r.sessionOf(f); s != nil {
 		s.adopt(f)
 		r.settleRoles(f)
@@ -445,20 +488,7 @@ func (f *Flow) begin(c reassembly.Chunk) {
 		r.open(f.protocol, f, &carrier, !f.opened, reason)
 	}
 	for i := range f.streams {
-		s := &f.streams[i]
-		if s.joined {
-			s.lose()
-		}
-		switch {
-		case len(s.buf) == 0:
-		case s.state == hunting:
-			s.hunt(false)
-		default:
-			s.drop(s.cut(s.buf, s.base, s.pieces))
-			if s.state == hunting {
-				s.hunt(false)
-			}
-		}
+		f.streams[i].begin()
 	}
 }
 
@@ -482,8 +512,10 @@ func (f *Flow) Gap(g reassembly.Gap) {
 	case accepted:
 		f.streams[g.Side].gap(g)
 	case undecided:
-		s := &f.streams[g.Side]
-		s.buf, s.joined = s.buf[:0], true
+		f.streams[g.Side].before(g)
+		if f.protocol != nil { // its port tells enough
+			f.begin(g.Side, g.Time)
+		}
 	}
 }
 
@@ -496,7 +528,11 @@ func (f *Flow) Event(e reassembly.Event) {
 		f.setClient(e.Side, synEvidence)
 		return
 	case reassembly.Joined:
-		f.streams[e.Side].joined = true
+		if s := &f.streams[e.Side]; f.state == accepted {
+			s.lose(nil)
+		} else {
+			s.joined = true
+		}
 	case reassembly.Retransmission, reassembly.SYNRetransmission, reassembly.Overlap:
 		if f.state == accepted {
 			r.summary.Segments.Retransmitted++
@@ -513,12 +549,12 @@ func (f *Flow) Event(e reassembly.Event) {
 	case reassembly.Conflict:
 		r.summary.Conflicts++
 	case reassembly.Closed:
-		f.streams[e.Side].end()
-		f.evidenceOfEnd = "closed"
+		f.finish(e.Side)
+		f.ending = "closed"
 	case reassembly.Reset:
-		f.streams[0].end()
-		f.streams[1].end()
-		f.evidenceOfEnd = "reset"
+		f.finish(0)
+		f.finish(1)
+		f.ending = "reset by " + by(f.direction(e.Side))
 	}
 	if f.state != accepted && f.protocol == nil {
 		return
@@ -526,7 +562,31 @@ func (f *Flow) Event(e reassembly.Event) {
 	c := Carrier{
 		Flow: f, Direction: f.direction(e.Side), Packets: []int{e.Packet}, Time: e.Time, Digits: r.packet.Digits, side: e.Side,
 	}
-	r.event(&c, e.Kind.String(), eventText(e))
+	text := eventText(e)
+	switch {
+	case e.Kind == reassembly.Reset:
+		text = "by " + by(c.Direction)
+	case e.Kind == reassembly.Closed && f.conn.Ended(e.Side.Peer()):
+		text = "by " + by(c.Direction)
+	case e.Kind == reassembly.Closed:
+		text = "half-closed by " + by(c.Direction)
+	}
+	r.event(&c, e.Kind.String(), text)
+}
+
+// by names the side that sends in a direction.
+func by(d Direction) string {
+	if d == UnknownDirection {
+		return "one side"
+	}
+	return d.Sender().String()
+}
+
+// finish ends the stream of a side, if anybody has begun to read it.
+func (f *Flow) finish(side reassembly.Side) {
+	if f.state == accepted && len(f.streams) > 0 {
+		f.streams[side].finish()
+	}
 }
 
 func eventText(e reassembly.Event) string {
@@ -557,16 +617,16 @@ func (r *run) trouble(h *Headers) {
 	}, "icmp_error", text)
 }
 
-// sweep forgets connections that were closed long ago.
-func (r *run) sweep(now time.Time) {
-	if now.Sub(r.swept) < closedFlow/4 {
+// sweep forgets flows of which nothing more is expected.
+func (r *run) sweep() {
+	if r.clock.Sub(r.swept) < closedFlow/4 {
 		return
 	}
-	r.swept = now
-	for f := r.flows.first; f != nil && now.Sub(f.last) > closedFlow; {
+	r.swept = r.clock
+	for f := r.flows.first; f != nil && r.clock.Sub(f.last) > closedFlow; {
 		next := f.next
-		if f.done || f.state == ignored {
-			r.drop(f)
+		if f.forgotten(r.clock) || f.Session != nil && f.Session.closed {
+			r.forget(f, "idle")
 		}
 		f = next
 	}
@@ -577,20 +637,17 @@ func (r *run) evict(f *Flow) {
 	r.summary.Evictions++
 	if f.state == accepted {
 		c := Carrier{Flow: f, Time: r.packet.Time, Digits: r.packet.Digits}
-		r.event(&c, "evicted", "forgotten after "+r.packet.Time.Sub(f.last).Truncate(time.Second).String()+" of silence, to make room")
+		r.event(&c, "evicted", "forgotten after "+r.clock.Sub(f.last).Truncate(time.Second).String()+" of silence, to make room")
 	}
-	r.drop(f)
+	r.forget(f, "evicted")
 }
 
-// drop forgets a flow, after what it still holds.
-func (r *run) drop(f *Flow) {
+// forget drops a flow, after what it still holds, and with its last flow a session.
+func (r *run) forget(f *Flow, reason string) {
 	r.finish(f)
 	r.flows.remove(f)
-	if s := f.Session; s != nil {
-		f.done = true
-		if !s.has(schema.TCP) && !s.has(schema.UDP) {
-			r.close(s, &Carrier{Flow: f, Time: r.packet.Time, Digits: r.packet.Digits}, "idle")
-		}
+	if s := f.leave(); s != nil {
+		r.release(s, &Carrier{Flow: f, Time: r.packet.Time, Digits: r.packet.Digits}, reason)
 	}
 }
 
@@ -599,10 +656,15 @@ func (r *run) finish(f *Flow) {
 	if f.conn != nil {
 		f.conn.Flush()
 	}
-	for i := range f.streams {
-		if f.state == accepted {
-			f.streams[i].end()
-		}
+	f.finish(0)
+	f.finish(1)
+	if len(f.queue) > 0 {
+		last := f.queue[len(f.queue)-1]
+		last.Overdue(last.place)
+		r.hold.Done(last.place)
+	}
+	if f.state == undecided && f.protocol == nil {
+		r.summary.OtherFlows++
 	}
 }
 
@@ -611,9 +673,6 @@ func (r *run) end() error {
 	r.orphans(r.fragments.Flush())
 	for f := r.flows.first; f != nil; f = f.next {
 		r.finish(f)
-		if f.state == undecided {
-			r.summary.OtherFlows++
-		}
 	}
 	r.sink(r.hold.Close())
 	return r.err

@@ -138,6 +138,7 @@ type sent struct {
 	size    int
 	copy    bool // the same sequence was there before
 	shown   bool // a packet that the capture shows again: nothing was sent
+	over    bool // the receiver was told to start before it, or at it
 	state   AckState
 	by      int // packet of the acknowledgement
 }
@@ -233,6 +234,9 @@ func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Dis
 		sum: maphash.Bytes(s.hold.seed, payload), size: len(payload),
 	}
 	first, same := s.earlier(&e)
+	if first == nil {
+		s.forget(func(o *sent) bool { return o.over && o.seq == seq })
+	}
 	e.copy = first != nil
 
 	d := s.arrive(r, &e, first)
@@ -264,6 +268,9 @@ func (s *SequenceStream) earlier(e *sent) (first, same *sent) {
 	}
 	for _, o := range s.sent {
 		if o.seq != e.seq {
+			continue
+		}
+		if o.over && !o.equal(e) {
 			continue
 		}
 		if first == nil {
@@ -642,8 +649,9 @@ func (s *SequenceStream) Ignore(r *Record, seq uint64) {
 }
 
 // SetStart takes the sender's order, in its record r, that the receiver expect
-// start from now on. An Ordered receiver answers it and does nothing else. What
-// was sent before start stays known; what comes from there on is sent anew.
+// start from now on. An Ordered receiver answers it and does nothing else. The
+// sender's own numbers go on: the same bytes under a sequence are a retransmission,
+// other bytes are a record of their own.
 func (s *SequenceStream) SetStart(r *Record, start uint64) {
 	if s.restart.state == AckPending && s.restart.seq == start {
 		s.restart.again = true
@@ -654,7 +662,9 @@ func (s *SequenceStream) SetStart(r *Record, start uint64) {
 	if s.rules.Delivery != Latest || !serial.Contains(start) {
 		return
 	}
-	s.forget(func(e *sent) bool { return !serial.Less(e.seq, start) })
+	for _, e := range s.sent {
+		e.over = e.over || !serial.Less(e.seq, start)
+	}
 	s.begin(start)
 }
 

@@ -21,16 +21,30 @@ type Session struct {
 	run          *run
 	protocol     Protocol
 	schema       *schema.Protocol
-	conversation Conversation
+	conversation Conversation // nil once no flow is left
+	tables       []LearnedTable
+	expects      []netip.AddrPort
 	learned      bool // something that datagrams may wait for
 	closed       bool
 }
+
+// maxSessions is how many sessions that are over are kept for Result: enough for
+// whoever prints their tables, of which each may have some 10 kB.
+const maxSessions = 1024
 
 // Schema returns the layouts of the session's protocol.
 func (s *Session) Schema() *schema.Protocol { return s.schema }
 
 // Tables returns what the session has learned.
-func (s *Session) Tables() []LearnedTable { return s.conversation.Tables() }
+func (s *Session) Tables() []LearnedTable {
+	if s.conversation == nil {
+		return s.tables
+	}
+	return s.conversation.Tables()
+}
+
+// Scratch returns what all sessions of a run decode with.
+func (s *Session) Scratch() *Scratch { return &s.run.scratch }
 
 // Hold returns what stands between the session and the sink.
 func (s *Session) Hold() *Hold { return s.run.hold }
@@ -57,20 +71,28 @@ func (s *Session) Event(c *Carrier, code, text string) { s.run.event(c, code, te
 // Expect tells that the server waits for this session's datagrams at addr, so that
 // a flow to it is recognised.
 func (s *Session) Expect(addr netip.AddrPort) {
-	if !slices.Contains(s.run.expected[addr], s) {
-		s.run.expected[addr] = append(s.run.expected[addr], s)
+	if s.closed || len(s.expects) >= maxExpected || slices.Contains(s.expects, addr) {
+		return
 	}
+	s.expects = append(s.expects, addr)
+	s.run.expected[addr] = append(s.run.expected[addr], s)
 }
+
+// maxExpected is how many addresses a session may announce: some for each host of
+// a server.
+const maxExpected = 64
 
 // Restart ends the session and begins a new one with the same flows, as when a
 // peer starts anew on the same ports. The conversation goes on in the new one, and
-// is to forget what the old one had agreed on.
-func (s *Session) Restart(c *Carrier, reason string) {
-	s.run.sessionRecord(s, c, "closed", reason)
-	s.run.sessions++
-	s.ID = s.run.sessions
-	s.Joined = false
-	s.run.sessionRecord(s, c, "opened", reason)
+// is to forget what the old one had agreed on; tables are those of the old one.
+func (s *Session) Restart(c *Carrier, reason string, tables []LearnedTable) {
+	r := s.run
+	r.sessionRecord(s, c, "closed", reason)
+	old := &Session{ID: s.ID, Client: s.Client, Server: s.Server, Joined: s.Joined, protocol: s.protocol, schema: s.schema, tables: tables, closed: true}
+	r.keepSession(old)
+	r.sessions++
+	s.ID, s.Joined, s.closed = r.sessions, false, false
+	r.sessionRecord(s, c, "opened", reason)
 }
 
 // Note adds a remark to r.
@@ -82,20 +104,41 @@ func (r *run) open(p Protocol, f *Flow, c *Carrier, joined bool, reason string) 
 	s := &Session{ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], Joined: joined}
 	s.Client, s.Server = f.ends()
 	s.conversation = p.Open(s)
-	r.live = append(r.live, s)
-	r.all = append(r.all, s)
+	k := hostsOf(s.Client, s.Server)
+	r.live[k] = append(r.live[k], s)
 	s.adopt(f)
 	r.sessionRecord(s, c, "opened", reason)
 	return s
 }
 
+// hosts are the addresses of two ends, the lower one first.
+type hosts [2]netip.Addr
+
+func hostsOf(a, b netip.AddrPort) hosts {
+	if a.Addr().Compare(b.Addr()) > 0 {
+		a, b = b, a
+	}
+	return hosts{a.Addr(), b.Addr()}
+}
+
 // adopt makes f one of the session's flows.
 func (s *Session) adopt(f *Flow) {
-	if old := f.Session; old != nil {
-		old.Flows = slices.DeleteFunc(old.Flows, func(x *Flow) bool { return x == f })
-	}
+	f.leave()
 	s.Flows = append(s.Flows, f)
 	f.Session, f.protocol, f.state = s, s.protocol, accepted
+}
+
+// leave takes f out of its session, and returns that if no flow is left in it.
+func (f *Flow) leave() (deserted *Session) {
+	s := f.Session
+	if s == nil {
+		return nil
+	}
+	s.Flows = slices.DeleteFunc(s.Flows, func(x *Flow) bool { return x == f })
+	if len(s.Flows) > 0 {
+		return nil
+	}
+	return s
 }
 
 // has reports whether the session has a flow of this transport.
@@ -103,21 +146,57 @@ func (s *Session) has(t schema.Transport) bool {
 	return slices.ContainsFunc(s.Flows, func(f *Flow) bool { return f.Transport == t && !f.done })
 }
 
-// close ends a session once its connection is over.
+// close ends a session. What its flows still bring belongs to it.
 func (r *run) close(s *Session, c *Carrier, reason string) {
 	if s.closed {
 		return
 	}
 	s.closed = true
 	r.sessionRecord(s, c, "closed", reason)
-	r.live = slices.DeleteFunc(r.live, func(x *Session) bool { return x == s })
-	for addr, list := range r.expected {
-		if list = slices.DeleteFunc(list, func(x *Session) bool { return x == s }); len(list) == 0 {
-			delete(r.expected, addr)
-		} else {
-			r.expected[addr] = list
+	remove(r.live, hostsOf(s.Client, s.Server), s)
+	for _, addr := range s.expects {
+		remove(r.expected, addr, s)
+	}
+	s.expects = nil
+}
+
+// remove takes a session out of a list.
+func remove[K comparable](lists map[K][]*Session, k K, s *Session) {
+	list := slices.DeleteFunc(lists[k], func(x *Session) bool { return x == s })
+	if len(list) == 0 {
+		delete(lists, k)
+		return
+	}
+	lists[k] = list
+}
+
+// release ends a session of which no flow is left, but for what it has learned.
+func (r *run) release(s *Session, c *Carrier, reason string) {
+	r.close(s, c, reason)
+	s.tables, s.conversation = s.conversation.Tables(), nil
+	r.keepSession(s)
+}
+
+// keepSession keeps a session that is over for the result, in the place of the
+// oldest if there are too many.
+func (r *run) keepSession(s *Session) {
+	if len(r.over) == maxSessions {
+		r.over = slices.Delete(r.over, 0, 1)
+		r.dropped++
+	}
+	r.over = append(r.over, s)
+}
+
+// allSessions returns the sessions that are over and those that are not, by number.
+func (r *run) allSessions() []*Session {
+	list := slices.Clone(r.over)
+	for f := r.flows.first; f != nil; f = f.next {
+		if s := f.Session; s != nil && s.Flows[0] == f {
+			list = append(list, s)
 		}
 	}
+	slices.SortFunc(list, func(a, b *Session) int { return a.ID - b.ID })
+	return list
 }
 
 // sameHosts reports whether a flow runs between the hosts of a session, and on
@@ -140,15 +219,13 @@ func (s *Session) sameHosts(f *Flow) (client int8, ok bool) {
 // candidates returns the open sessions that a flow may belong to by its
 // addresses.
 func (r *run) candidates(f *Flow) []*Session {
-	list := r.scratch[:0]
-	for _, s := range r.live {
+	list := r.found[:0]
+	for _, s := range r.live[hostsOf(f.Ends[0], f.Ends[1])] {
 		if s.protocol == f.protocol {
-			if _, ok := s.sameHosts(f); ok {
-				list = append(list, s)
-			}
+			list = append(list, s)
 		}
 	}
-	r.scratch = list
+	r.found = list
 	return list
 }
 
@@ -157,24 +234,22 @@ func (r *run) candidates(f *Flow) []*Session {
 // one. It returns nil while that is open and may become clear, unless final.
 func (r *run) join(f *Flow, d *Datagram, final bool) *Session {
 	list := r.candidates(f)
-	for _, s := range list {
-		if s.owns(f, d) {
-			return s
-		}
+	if s := owner(list, f, d); s != nil {
+		return s
 	}
-	var free []*Session
+	var last *Session
+	free := 0
 	for _, s := range list {
 		if s.conversation.Claim(d) != Disowned && !s.has(schema.UDP) {
-			free = append(free, s)
+			last = s
+			free++
 		}
 	}
 	switch {
-	case len(free) == 1 && len(list) == 1:
-		return free[0]
-	case len(list) > 0 && !final && len(free) > 0:
+	case free == 1 && len(list) == 1, free > 0 && final:
+		return last
+	case free > 0:
 		return nil // a later datagram may say whose it is
-	case len(free) > 0:
-		return free[len(free)-1]
 	}
 	_, opening := f.protocol.Recognize(schema.UDP, d.Data)
 	reason := "first packet"
@@ -184,12 +259,21 @@ func (r *run) join(f *Flow, d *Datagram, final bool) *Session {
 	return r.open(f.protocol, f, &d.Carrier, !opening, reason)
 }
 
-// owns reports whether a session owns a datagram, or one that waits behind it.
-func (s *Session) owns(f *Flow, d *Datagram) bool {
-	if s.conversation.Claim(d) == Owned {
-		return true
+// owner returns the session that owns a datagram, or one that waits behind it.
+func owner(list []*Session, f *Flow, d *Datagram) *Session {
+	for _, s := range list {
+		if s.conversation.Claim(d) == Owned {
+			return s
+		}
 	}
-	return slices.ContainsFunc(f.queue, func(w *waiting) bool { return s.conversation.Claim(&w.datagram) == Owned })
+	for _, w := range f.queue {
+		for _, s := range list {
+			if s.conversation.Claim(&w.datagram) == Owned {
+				return s
+			}
+		}
+	}
+	return nil
 }
 
 // waiting is a datagram that waits for context: for the session that it belongs
@@ -203,6 +287,9 @@ type waiting struct {
 	packets  []int
 }
 
+// waitingBytes is what a datagram that waits takes beside its bytes.
+const waitingBytes = 256
+
 // wait has a datagram wait at the end of its flow's queue.
 func (r *run) wait(f *Flow, d *Datagram) {
 	w := &waiting{datagram: *d}
@@ -210,8 +297,12 @@ func (r *run) wait(f *Flow, d *Datagram) {
 	w.packets = append(w.packets, d.Packets...)
 	w.datagram.Data, w.datagram.Packets = w.bytes, w.packets
 	w.datagram.Pieces = slices.Clone(d.Pieces)
+	w.datagram.Waited = true
 	f.queue = append(f.queue, w)
-	w.place = r.hold.Reserve(w, len(w.bytes)+256)
+	if f.Session == nil && !slices.Contains(r.homeless, f) {
+		r.homeless = append(slices.DeleteFunc(r.homeless, func(x *Flow) bool { return x.Session != nil }), f)
+	}
+	w.place = r.hold.Reserve(w, len(w.bytes)+waitingBytes)
 }
 
 // Overdue decodes what waits with what is known by now.
@@ -220,14 +311,11 @@ func (w *waiting) Overdue(p Place) {
 	for len(f.queue) > 0 {
 		head := f.queue[0]
 		f.queue = f.queue[1:]
-		at := head.place
 		if head == w {
-			at = p
-		}
-		f.run.decode(f, &head.datagram, at, true)
-		if head == w {
+			f.run.decode(f, &w.datagram, p, true)
 			break
 		}
+		f.run.decode(f, &head.datagram, head.place, true)
 		f.run.hold.Done(head.place)
 	}
 	f.run.retry(f)
@@ -237,7 +325,7 @@ func (w *waiting) Overdue(p Place) {
 func (r *run) retry(f *Flow) {
 	for len(f.queue) > 0 {
 		w := f.queue[0]
-		if !w.place.Open() || !r.decode(f, &w.datagram, w.place, false) {
+		if !r.decode(f, &w.datagram, w.place, false) {
 			return
 		}
 		f.queue = f.queue[1:]
@@ -250,35 +338,43 @@ func (r *run) retry(f *Flow) {
 func (r *run) decode(f *Flow, d *Datagram, at Place, final bool) bool {
 	outer := r.place
 	r.place = at
-	defer func() { r.place = outer }()
-	if f.Session != nil && f.Session.conversation.Claim(d) == Disowned {
-		r.rejoin(f, d)
-	}
+	done := r.decodeHere(f, d, final)
+	r.place = outer
+	return done
+}
+
+func (r *run) decodeHere(f *Flow, d *Datagram, final bool) bool {
 	if f.Session == nil {
 		s := r.join(f, d, final)
 		if s == nil {
 			return false
 		}
-		if f.Session == nil {
+		if f.Session == nil { // else it is a new one, which has the flow
 			s.adopt(f)
 		}
 		r.settleRoles(f)
+	} else if c := f.Session.conversation.Claim(d); c == Disowned || c == Unsure {
+		r.rejoin(f, d)
 	}
 	d.Direction = f.direction(d.side)
 	if !f.Session.conversation.Datagram(d, final) {
 		return false
 	}
-	r.afterDatagram(f.Session)
+	f.Session.learned = false // the flow's own datagrams come after this one
 	return true
 }
 
 // rejoin moves a flow to the session that owns its datagram, if there is one.
 func (r *run) rejoin(f *Flow, d *Datagram) {
-	for _, s := range r.candidates(f) {
-		if s != f.Session && s.conversation.Claim(d) == Owned {
-			s.adopt(f)
-			return
-		}
+	s := owner(r.candidates(f), f, d)
+	if s == nil || s == f.Session {
+		return
+	}
+	old := f.leave()
+	s.adopt(f)
+	r.settleRoles(f)
+	if old != nil {
+		r.release(old, &d.Carrier, "continued as another session")
 	}
 }
 
@@ -302,12 +398,10 @@ func (r *run) afterFrame(s *Session) {
 	for _, f := range s.Flows {
 		r.retry(f)
 	}
-	for f := r.flows.first; f != nil; f = f.next {
-		if f.Session == nil && len(f.queue) > 0 {
+	r.homeless = slices.DeleteFunc(r.homeless, func(f *Flow) bool {
+		if f.Session == nil {
 			r.retry(f)
 		}
-	}
+		return f.Session != nil
+	})
 }
-
-// afterDatagram does so for a datagram, whose own flow goes on by itself.
-func (r *run) afterDatagram(s *Session) { s.learned = false }

@@ -3,7 +3,6 @@ package dissect
 import (
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"opscope/reassembly"
@@ -17,14 +16,22 @@ const (
 	// trial is believed.
 	confirmations = 3
 	// maxHunt is how many bytes are kept while a boundary is looked for: several of
-	// the largest frames of any protocol here.
+	// the largest frames of any protocol here. The buffer grows to twice that, so
+	// that each byte moves once.
 	maxHunt = 64 << 10
-	// giveUpAfter is how many bytes without a boundary make a stream one that is
-	// only counted.
+	// giveUpAfter is how many bytes without a boundary, beyond those of the frames
+	// found since, make a stream one that is only counted.
 	giveUpAfter = 1 << 20
 	// maxUndecided is how many bytes of a flow are kept until it is known what it
 	// is.
 	maxUndecided = 8 << 10
+	// headerStep is how many bytes are taken at a time while not even the size of a
+	// frame is known.
+	headerStep = 16
+	// brokenShown is how many bytes that begin no frame are shown.
+	brokenShown = 16
+	// spareBuffers is how many buffers are kept for the next stream that needs one.
+	spareBuffers = 64
 )
 
 type streamState uint8
@@ -37,22 +44,35 @@ const (
 
 // stream cuts one direction of a connection into frames. It owns what is begun,
 // and what waits for a boundary; whole frames are handed on in place.
+//
+// Every byte that it is given ends in a frame, in the record of bytes that begin
+// no frame, or in Summary.UndecodedBytes.
 type stream struct {
 	flow *Flow
 	side reassembly.Side
 
-	state   streamState
-	joined  bool    // its start was not captured
-	buf     []byte  // bytes not yet cut
-	base    int64   // offset of buf[0] in the stream
-	pieces  []piece // which packets brought them
-	skip    int64   // bytes that belong to a frame of which a part is missing
-	skipped int64   // bytes passed over since the boundary was lost
-	hunted  int64   // bytes passed over in all since then
-	tried   int     // candidates in buf up to here were looked at
-	maybe   []candidate
-	lastAt  time.Time
-	packets []int
+	state  streamState
+	joined bool    // its start was not captured
+	buf    []byte  // bytes not yet cut
+	base   int64   // offset of buf[0] in the stream
+	pieces []piece // which packets brought them
+	need   int     // size of the frame begun in buf, 0 while that is not known
+	skip   int64   // bytes still to come of a frame of which a part is missing
+
+	// While a boundary is looked for.
+	fault   *wire.Error // why it was lost, until that has been reported
+	shown   int64       // bytes before this offset are in the report
+	skipped int64       // bytes passed over
+	tried   int         // every offset of buf before this one was tried
+	maybe   []candidate // of those, what may still be right
+	due     int64       // the least need among them
+	garbage int64       // bytes passed over, less those of frames found since
+
+	lastAt time.Time
+
+	// Until it is known what the flow is.
+	early  []reassembly.Gap
+	passed int64 // bytes kept before them
 }
 
 // piece is a run of stream bytes that one packet brought.
@@ -68,114 +88,154 @@ type candidate struct {
 	need int64 // there is nothing new to see before the buffer reaches here
 }
 
+// never is the need of an offset at which no frames begin.
+const never = math.MaxInt64
+
+func (s *stream) run() *run                  { return s.flow.run }
+func (s *stream) conversation() Conversation { return s.flow.Session.conversation }
+func (s *stream) direction() Direction       { return s.flow.direction(s.side) }
+func (s *stream) end() int64                 { return s.base + int64(len(s.buf)) }
+
 // chunk takes the next bytes of the stream.
 func (s *stream) chunk(c reassembly.Chunk) {
 	s.lastAt = c.Time
-	data, off := c.Data, c.Offset
 	if s.skip > 0 {
-		n := int(min(s.skip, int64(len(data))))
+		n := int(min(s.skip, int64(len(c.Data))))
 		s.skip -= int64(n)
-		data, off = data[n:], off+int64(n)
+		s.run().summary.UndecodedBytes += int64(n)
+		c.Data, c.Offset = c.Data[n:], c.Offset+int64(n)
 	}
-	if len(data) == 0 {
+	if len(c.Data) == 0 {
 		return
 	}
 	switch s.state {
 	case counted:
-		s.flow.run.summary.UndecodedBytes += int64(len(data))
+		s.run().summary.UndecodedBytes += int64(len(c.Data))
 	case hunting:
-		s.keep(data, off, c)
+		s.keep(c)
 		s.hunt(false)
 	case inSync:
-		s.feed(data, off, c)
+		s.feed(c)
 	}
 }
 
 // keep appends bytes to the buffer.
-func (s *stream) keep(data []byte, off int64, c reassembly.Chunk) {
+func (s *stream) keep(c reassembly.Chunk) {
 	if len(s.buf) == 0 {
-		s.base = off
+		s.buf = s.run().buffer(s.buf)
+		s.base = c.Offset
 		s.pieces = s.pieces[:0]
 	}
-	s.buf = append(s.buf, data...)
+	s.buf = append(s.buf, c.Data...)
 	if n := len(s.pieces); n == 0 || s.pieces[n-1].packet != c.Packet {
-		s.pieces = append(s.pieces, piece{off, c.Packet, c.Time})
+		s.pieces = append(s.pieces, piece{c.Offset, c.Packet, c.Time})
 	}
 }
 
 // feed cuts bytes that continue a stream in sync. Of a frame that was begun it
 // copies what is needed to end it; the rest is cut in place.
-func (s *stream) feed(data []byte, off int64, c reassembly.Chunk) {
-	for len(s.buf) > 0 && len(data) > 0 {
-		n := min(s.missing(), len(data))
-		s.keep(data[:n], off, c)
-		data, off = data[n:], off+int64(n)
-		s.drop(s.cut(s.buf, s.base, s.pieces))
-		if s.state != inSync {
-			s.keepAll(data, off, c)
-			return
+func (s *stream) feed(c reassembly.Chunk) {
+	for len(s.buf) > 0 && len(c.Data) > 0 {
+		part := c
+		part.Data = c.Data[:min(s.missing(), len(c.Data))]
+		s.keep(part)
+		c.Data, c.Offset = c.Data[len(part.Data):], c.Offset+int64(len(part.Data))
+		if len(s.buf) >= s.need {
+			s.cutBuffer()
+		}
+		if s.state == hunting {
+			break
 		}
 	}
-	if len(data) == 0 {
-		return
+	if s.state == inSync && len(c.Data) > 0 {
+		one := [1]piece{{c.Offset, c.Packet, c.Time}}
+		n := s.cut(c.Data, c.Offset, one[:])
+		c.Data, c.Offset = c.Data[n:], c.Offset+int64(n)
 	}
-	one := [1]piece{{off, c.Packet, c.Time}}
-	n := s.cut(data, off, one[:])
-	if n < len(data) {
-		s.keepAll(data[n:], off+int64(n), c)
-	}
-}
-
-// keepAll keeps the rest of a chunk, and looks for a boundary in it if the stream
-// has lost its own.
-func (s *stream) keepAll(data []byte, off int64, c reassembly.Chunk) {
-	if len(data) > 0 {
-		s.keep(data, off, c)
+	if len(c.Data) > 0 {
+		s.keep(c)
 	}
 	if s.state == hunting {
 		s.hunt(false)
 	}
 }
 
-// missing returns how many bytes the frame begun in the buffer needs, as far as
-// one can tell.
+// missing returns how many bytes to take for the frame begun in the buffer.
 func (s *stream) missing() int {
-	f, err := s.flow.Session.conversation.Cut(s.direction(), s.buf)
-	if err != nil && f.Size > len(s.buf) {
-		return f.Size - len(s.buf)
+	if s.need > len(s.buf) {
+		return s.need - len(s.buf)
 	}
-	return 16 // the header is cut: no protocol has a longer one in front of its size
+	return headerStep
 }
-
-func (s *stream) direction() Direction { return s.flow.direction(s.side) }
 
 // drop forgets the first bytes of the buffer.
 func (s *stream) drop(n int) {
-	s.buf = slices.Delete(s.buf, 0, n)
 	s.base += int64(n)
-	s.pieces = trimPieces(s.pieces, s.base)
+	if n == len(s.buf) {
+		s.clear()
+		return
+	}
+	s.buf = slices.Delete(s.buf, 0, n)
+	i := max(0, s.pieceAt(s.pieces, s.base))
+	s.pieces = slices.Delete(s.pieces, 0, i)
 }
 
-// trimPieces forgets the pieces before an offset.
-func trimPieces(pieces []piece, off int64) []piece {
-	n := 0
-	for n+1 < len(pieces) && pieces[n+1].start <= off {
-		n++
+// clear forgets the buffer. What stays is the piece that came last, to say where
+// the stream stands.
+func (s *stream) clear() {
+	s.buf = s.run().giveBack(s.buf)
+	if n := len(s.pieces); n > 1 {
+		s.pieces = slices.Delete(s.pieces, 0, n-1)
 	}
-	return slices.Delete(pieces, 0, n)
+	s.tried, s.maybe, s.due = 0, s.maybe[:0], never
+}
+
+// pieceAt returns the index of the piece that an offset lies in, -1 before all.
+func (s *stream) pieceAt(pieces []piece, off int64) int {
+	i, found := slices.BinarySearchFunc(pieces, off, func(p piece, off int64) int { return int(p.start - off) })
+	if found {
+		return i
+	}
+	return i - 1
+}
+
+// buffer returns an empty buffer: b, if it has room, or a spare one.
+func (r *run) buffer(b []byte) []byte {
+	if n := len(r.spare); cap(b) == 0 && n > 0 {
+		b = r.spare[n-1]
+		r.spare = r.spare[:n-1]
+	}
+	return b[:0]
+}
+
+// giveBack takes a buffer that is not needed now, so that streams which wait in
+// their midst are the only ones that have one.
+func (r *run) giveBack(b []byte) []byte {
+	if cap(b) > 0 && len(r.spare) < spareBuffers {
+		r.spare = append(r.spare, b)
+	}
+	return nil
+}
+
+// cutBuffer hands on the whole frames in the buffer.
+func (s *stream) cutBuffer() {
+	if n := s.cut(s.buf, s.base, s.pieces); n > 0 {
+		s.drop(n)
+	}
 }
 
 // cut hands on the whole frames at the start of data and returns how many bytes
 // it has dealt with. After a size that no frame has, the stream is hunting.
 func (s *stream) cut(data []byte, base int64, pieces []piece) int {
 	used := 0
+	s.need = 0
 	for used < len(data) {
-		f, err := s.flow.Session.conversation.Cut(s.direction(), data[used:])
+		f, err := s.conversation().Cut(s.direction(), data[used:])
 		if err != nil {
-			if err.Kind != wire.Incomplete {
-				s.broken(err, data[used:], base+int64(used), pieces)
+			if s.need = f.Size; err.Kind != wire.Incomplete {
+				s.lose(err)
 			}
-			return used
+			break
 		}
 		s.emit(f, data[used:used+f.Size], base+int64(used), pieces, 0, wire.Malformed)
 		used += f.Size
@@ -185,145 +245,192 @@ func (s *stream) cut(data []byte, base int64, pieces []piece) int {
 
 // emit hands on a frame.
 func (s *stream) emit(f schema.Frame, data []byte, off int64, pieces []piece, missing int, short wire.Kind) {
-	frame := Frame{Carrier: s.carrier(off, off+int64(len(data)), pieces), Frame: f, Data: data, Offset: off, Missing: missing, Short: short}
-	s.flow.Session.conversation.Frame(&frame)
-	s.flow.run.afterFrame(s.flow.Session)
+	s.garbage = max(0, s.garbage-int64(len(data)))
+	frame := &s.run().frame
+	*frame = Frame{
+		Carrier: s.carrier(off, off+int64(len(data)), pieces),
+		Frame:   f, Data: data, Offset: off, Missing: missing, Short: short,
+	}
+	s.conversation().Frame(frame)
+	s.run().afterFrame(s.flow.Session)
 }
 
-// carrier says which packets brought the bytes from an offset up to another.
+// carrier says which packets brought the bytes from an offset up to another. Its
+// Packets are valid until the next call.
 func (s *stream) carrier(from, to int64, pieces []piece) Carrier {
-	c := Carrier{Flow: s.flow, Direction: s.direction(), Digits: s.flow.run.packet.Digits, side: s.side}
-	s.packets = s.packets[:0]
-	for i, p := range pieces {
-		if p.start < to && (i+1 == len(pieces) || pieces[i+1].start > from) {
-			s.packets = append(s.packets, p.packet)
-			c.Time = p.time
+	r := s.run()
+	c := Carrier{Flow: s.flow, Direction: s.direction(), Digits: r.packet.Digits, side: s.side}
+	r.carriers = r.carriers[:0]
+	for i := max(0, s.pieceAt(pieces, from)); i < len(pieces) && pieces[i].start < to; i++ {
+		if !slices.Contains(r.carriers, pieces[i].packet) {
+			r.carriers = append(r.carriers, pieces[i].packet)
 		}
+		c.Time = pieces[i].time
 	}
-	c.Packets = s.packets
+	c.Packets = r.carriers
 	return c
 }
 
-// broken reports bytes that begin no frame, and looks for the next boundary.
-func (s *stream) broken(err *wire.Error, data []byte, off int64, pieces []piece) {
-	n := min(len(data), 16)
-	c := s.carrier(off, off+int64(n), pieces)
-	r := s.flow.run.frameRecord(&c)
-	r.Err = err
-	r.Raw, r.Size, r.Offset = data[:n], n, off
-	r.Rest = data[:n]
-	s.flow.run.push(r)
-	s.lose()
+// lose has the stream look for a boundary, because of a size that no frame has, or
+// for no fault of its own.
+func (s *stream) lose(fault *wire.Error) {
+	s.state, s.need, s.skipped = hunting, 0, 0
+	s.fault, s.tried, s.maybe, s.due = fault, 0, s.maybe[:0], never
+	if fault != nil {
+		s.tried = 1 // there is no frame where the fault is
+	}
 }
 
-// lose has the stream look for a boundary.
-func (s *stream) lose() {
-	s.state, s.skipped, s.hunted = hunting, 0, 0
-	s.tried, s.maybe = 0, s.maybe[:0]
-}
-
-// hunt looks for an offset at which frames begin. Every offset is tried once; one
-// that may be right, but whose frames are not all there, is kept in mind.
+// hunt looks for an offset at which frames begin, and cuts what it finds. At the
+// end of what was captured it believes what it could not wait for.
 func (s *stream) hunt(final bool) {
-	end := s.base + int64(len(s.buf))
-	kept := s.maybe[:0]
-	found := int64(-1)
-	for _, m := range s.maybe {
-		if found < 0 && m.off >= s.base {
-			if m.need <= end || final {
-				ok, need := s.trial(m.off, final)
-				if ok {
-					found = m.off
-				}
-				m.need = need
+	for s.state == hunting && len(s.buf) > 0 {
+		off, ok := s.boundary(final)
+		if !ok {
+			s.report(s.bad())
+			if len(s.buf) > 2*maxHunt {
+				s.pass(len(s.buf) - maxHunt)
+				s.giveUp()
 			}
-			if m.need < math.MaxInt64 {
+			return
+		}
+		s.resume(off)
+	}
+}
+
+// bad returns how many bytes at the start of the buffer begin no frame for sure.
+func (s *stream) bad() int {
+	if len(s.maybe) > 0 {
+		return int(s.maybe[0].off - s.base)
+	}
+	return len(s.buf)
+}
+
+// boundary finds an offset at which frames begin. Every one is tried once; where
+// they may begin, but are not all there, it is tried again when more is.
+func (s *stream) boundary(final bool) (off int64, ok bool) {
+	if final || s.due <= s.end() {
+		kept := s.maybe[:0]
+		s.due = never
+		for _, m := range s.maybe {
+			if m.off < s.base {
+				continue
+			}
+			if final || m.need <= s.end() {
+				if ok, m.need = s.trial(m.off, final); ok {
+					return m.off, true
+				}
+			}
+			if m.need < never {
 				kept = append(kept, m)
+				s.due = min(s.due, m.need)
 			}
 		}
+		s.maybe = kept
 	}
-	s.maybe = kept
-	for ; found < 0 && s.tried < len(s.buf); s.tried++ {
-		off := s.base + int64(s.tried)
+	for ; s.tried < len(s.buf); s.tried++ {
+		off = s.base + int64(s.tried)
 		ok, need := s.trial(off, final)
 		if ok {
-			found = off
-		} else if need < math.MaxInt64 {
+			return off, true
+		}
+		if need < never {
 			s.maybe = append(s.maybe, candidate{off, need})
+			s.due = min(s.due, need)
 		}
 	}
-	if found >= 0 {
-		s.resume(found)
-		return
-	}
-	if over := len(s.buf) - maxHunt; over > 0 {
-		s.pass(over)
-	}
+	return 0, false
 }
 
 // trial tries frames from an offset on. They are right when several in a row are
-// plausible, or when the first begins with a packet and the last ends with what
-// was captured. Otherwise need is the offset that the buffer has to reach before
-// trying again makes sense, and MaxInt64 when it never does.
+// plausible and one of them convinces, or when they fill packets: the first begins
+// with one, or one of several convinces, and the last came whole in the packet that
+// was captured last and ends with it. Otherwise need is the offset that the buffer
+// has to reach before trying again makes sense.
 func (s *stream) trial(off int64, final bool) (ok bool, need int64) {
-	c, d := s.flow.Session.conversation, s.direction()
-	at := int(off - s.base)
-	for good := 0; ; good++ {
-		if good >= confirmations {
-			return true, 0
-		}
+	c, d := s.conversation(), s.direction()
+	at, last, convinced := int(off-s.base), 0, false
+	for good := 0; good < confirmations || !convinced; good++ {
 		if at == len(s.buf) && good > 0 {
-			if final || good > 1 || s.isBoundary(off) {
-				return true, 0
-			}
-			return false, s.base + int64(at) + 1
+			whole := s.pieces[len(s.pieces)-1].start <= s.base+int64(last)
+			several := convinced && good > 1
+			return whole && (several || s.beginsPacket(off)) || final && several, s.end() + 1
 		}
 		f, err := c.Cut(d, s.buf[at:])
-		if err != nil {
-			if err.Kind == wire.Incomplete && !final {
-				return false, s.base + int64(max(at+f.Size, len(s.buf)+1))
-			}
-			return false, math.MaxInt64
+		switch {
+		case err != nil && err.Kind != wire.Incomplete:
+			return false, never
+		case err != nil && final:
+			return convinced && good > 1, never
+		case err != nil:
+			return false, s.base + int64(max(at+f.Size, len(s.buf)+1))
 		}
-		if !c.Plausible(d, s.buf[at:at+f.Size]) {
-			return false, math.MaxInt64
+		switch c.Plausible(d, s.buf[at:at+f.Size]) {
+		case Implausible:
+			return false, never
+		case Convincing:
+			convinced = true
 		}
-		at += f.Size
+		last, at = at, at+f.Size
 	}
+	return true, 0
 }
 
-// isBoundary reports whether a packet's bytes begin at an offset.
-func (s *stream) isBoundary(off int64) bool {
-	return slices.ContainsFunc(s.pieces, func(p piece) bool { return p.start == off })
+// beginsPacket reports whether a packet's bytes begin at an offset.
+func (s *stream) beginsPacket(off int64) bool {
+	i := s.pieceAt(s.pieces, off)
+	return i >= 0 && s.pieces[i].start == off
+}
+
+// report emits the record of bytes that begin no frame: the first n of the buffer,
+// or as many as are shown.
+func (s *stream) report(n int) {
+	if s.fault == nil {
+		return
+	}
+	n = min(n, brokenShown)
+	c := s.carrier(s.base, s.base+int64(n), s.pieces)
+	r := s.run().frameRecord(&c)
+	r.Err, s.fault = s.fault, nil
+	r.Raw, r.Rest = s.buf[:n], s.buf[:n]
+	r.Size, r.Offset = n, s.base
+	s.shown = s.base + int64(n)
+	s.run().push(r)
 }
 
 // pass passes over the first bytes of the buffer.
 func (s *stream) pass(n int) {
+	s.report(n)
+	to := s.base + int64(n)
+	s.run().summary.UndecodedBytes += max(0, to-max(s.base, s.shown))
 	s.skipped += int64(n)
-	s.hunted += int64(n)
-	s.drop(n)
+	s.garbage += int64(n)
 	s.tried = max(0, s.tried-n)
-	s.flow.run.summary.UndecodedBytes += int64(n)
-	if s.hunted > giveUpAfter {
-		s.event("resync_failed", strconv.FormatInt(s.skipped, 10)+" bytes without a frame; the rest is only counted")
-		s.state, s.buf = counted, s.buf[:0]
-	}
+	s.drop(n)
 }
+
+// giveUp leaves a stream without frames alone.
+func (s *stream) giveUp() {
+	if s.garbage <= giveUpAfter {
+		return
+	}
+	s.pass(len(s.buf))
+	s.event("resync_failed", s.skippedText()+" without a frame; what follows is only counted")
+	s.state = counted
+}
+
+func (s *stream) skippedText() string { return wire.Bits(8 * int(s.skipped)) }
 
 // resume goes on from a boundary that was found.
 func (s *stream) resume(off int64) {
-	s.pass(int(off - s.base))
+	if n := int(off - s.base); n > 0 {
+		s.pass(n)
+	}
 	s.state = inSync
 	if s.skipped > 0 {
-		s.event("resync", strconv.FormatInt(s.skipped, 10)+" bytes passed over before the next frame")
+		s.event("resync", s.skippedText()+" passed over before the next frame")
 	}
-	s.skipped = 0
-	s.maybe = s.maybe[:0]
-	s.tried = 0
-	s.drop(s.cut(s.buf, s.base, s.pieces))
-	if s.state == hunting {
-		s.hunt(false)
-	}
+	s.cutBuffer()
 }
 
 // event reports something about this stream.
@@ -332,99 +439,155 @@ func (s *stream) event(code, text string) {
 	if len(c.Packets) == 0 {
 		c.Time = s.lastAt
 	}
-	s.flow.run.event(&c, code, text)
+	s.run().event(&c, code, text)
 }
 
 // gap takes the place of bytes that were not captured. A frame whose size is
 // known tells where the next one begins, if the gap does not reach beyond it.
 func (s *stream) gap(g reassembly.Gap) {
 	s.lastAt = g.Time
-	end := g.Offset + g.Bytes
+	if s.state == hunting && len(s.buf) > 0 && !s.torn(g) {
+		s.hunt(true)
+	}
 	switch {
 	case s.skip > 0:
-		s.report(g)
-		if s.skip -= g.Bytes; s.skip < 0 {
-			s.skip = 0
-			s.lose()
-		}
+		s.within(g)
 	case s.state == inSync && len(s.buf) > 0:
-		s.interrupted(g, end)
+		s.interrupted(g)
+	case s.state == hunting:
+		s.pass(len(s.buf))
+		s.gapRecord(g)
+		s.giveUp()
 	default:
-		s.report(g)
-		if s.state == hunting {
-			s.pass(len(s.buf))
-		} else if s.state == inSync {
-			s.lose()
+		s.gapRecord(g)
+		if s.state == inSync {
+			s.lose(nil)
 		}
 	}
-	s.buf, s.maybe, s.tried = s.buf[:0], s.maybe[:0], 0
+	s.clear()
+}
+
+// within takes a gap inside a frame that has been shown as far as it goes.
+func (s *stream) within(g reassembly.Gap) {
+	left := s.skip - g.Bytes
+	if s.skip = max(0, left); left < 0 || g.Reason != reassembly.SnapLength {
+		s.gapRecord(g)
+	}
+	if left < 0 {
+		s.lose(nil)
+	}
+}
+
+// torn finds the boundary that a cut packet gives away: frames begin with it, and
+// the last one, of which only the start was captured, ends where it ends.
+func (s *stream) torn(g reassembly.Gap) bool {
+	last := len(s.pieces) - 1
+	if g.Reason != reassembly.SnapLength || last < 0 || s.pieces[last].packet != g.Before {
+		return false
+	}
+	c, d := s.conversation(), s.direction()
+	start := s.pieces[last].start
+	for at := int(start - s.base); at >= 0 && at < len(s.buf); {
+		f, err := c.Cut(d, s.buf[at:])
+		if err != nil {
+			if err.Kind != wire.Incomplete || s.base+int64(at+f.Size) != g.Offset+g.Bytes {
+				return false
+			}
+			s.resume(start)
+			return true
+		}
+		if c.Plausible(d, s.buf[at:at+f.Size]) == Implausible {
+			return false
+		}
+		at += f.Size
+	}
+	return false
 }
 
 // interrupted ends the frame in the buffer, of which a gap took the rest.
-func (s *stream) interrupted(g reassembly.Gap, end int64) {
-	f, err := s.flow.Session.conversation.Cut(s.direction(), s.buf)
+func (s *stream) interrupted(g reassembly.Gap) {
 	short := wire.Incomplete
 	if g.Reason == reassembly.SnapLength {
 		short = wire.Truncated
 	}
-	after := s.base + int64(f.Size)
-	if err == nil || f.Size == 0 {
-		s.begun(err, short)
-		s.report(g)
-		s.lose()
-		return
+	beyond := g.Offset + g.Bytes - (s.base + int64(s.need)) // of the frame's end
+	known := s.need > 0
+	s.unfinished(short)
+	switch {
+	case !known || beyond > 0:
+		s.gapRecord(g)
+		s.lose(nil)
+	default:
+		if short != wire.Truncated { // else the frame says it
+			s.gapRecord(g)
+		}
+		s.skip = -beyond
 	}
-	s.emit(f, s.buf, s.base, s.pieces, f.Size-len(s.buf), short)
-	s.report(g)
-	if s.state != inSync {
-		return
-	}
-	if after < end {
-		s.lose()
-		return
-	}
-	s.skip = after - end
 }
 
-// begun reports a frame of which not even the size is there.
-func (s *stream) begun(err *wire.Error, short wire.Kind) {
+// unfinished hands on the frame in the buffer as far as it goes; its size may be
+// missing, too.
+func (s *stream) unfinished(short wire.Kind) {
+	f, err := s.conversation().Cut(s.direction(), s.buf)
 	if err == nil {
+		return // NB: cut has left no whole frame
+	}
+	s.need = 0
+	if f.Size > len(s.buf) {
+		s.emit(f, s.buf, s.base, s.pieces, f.Size-len(s.buf), short)
 		return
 	}
-	c := s.carrier(s.base, s.base+int64(len(s.buf)), s.pieces)
-	r := s.flow.run.frameRecord(&c)
 	e := *err
 	e.Kind = short
-	r.Err, r.Raw, r.Rest = &e, s.buf, s.buf
-	r.Size, r.Offset = len(s.buf), s.base
-	s.flow.run.push(r)
+	s.fault = &e
+	s.report(len(s.buf))
 }
 
-// report emits the record of a gap.
-func (s *stream) report(g reassembly.Gap) {
-	c := Carrier{Flow: s.flow, Direction: s.direction(), Time: g.Time, Digits: s.flow.run.packet.Digits, side: s.side}
-	r := s.flow.run.record(&c, GapRecord)
+// gapRecord emits the record of a gap.
+func (s *stream) gapRecord(g reassembly.Gap) {
+	c := Carrier{Flow: s.flow, Direction: s.direction(), Time: g.Time, Digits: s.run().packet.Digits, side: s.side}
+	r := s.run().record(&c, GapRecord)
 	r.Bytes, r.Offset, r.After, r.Before = g.Bytes, g.Offset, g.After, g.Before
 	r.Text = g.Reason.String()
-	s.flow.run.push(r)
+	s.run().push(r)
 }
 
-// end is called when nothing more will come.
-func (s *stream) end() {
-	switch {
-	case len(s.buf) == 0:
-	case s.state == inSync && s.flow.Session != nil:
-		f, err := s.flow.Session.conversation.Cut(s.direction(), s.buf)
-		if err != nil && f.Size > len(s.buf) {
-			s.emit(f, s.buf, s.base, s.pieces, f.Size-len(s.buf), wire.Incomplete)
-		} else {
-			s.begun(err, wire.Incomplete)
-		}
-	case s.state == hunting:
+// finish is called when nothing more will come, once or more often.
+func (s *stream) finish() {
+	if s.state == hunting && len(s.buf) > 0 {
 		if s.hunt(true); s.state == hunting {
 			s.pass(len(s.buf))
-			s.event("resync_failed", strconv.FormatInt(s.skipped, 10)+" bytes without a frame")
+			s.event("resync_failed", s.skippedText()+" without a frame")
 		}
 	}
-	s.buf = s.buf[:0]
+	if s.state == inSync && len(s.buf) > 0 {
+		s.unfinished(wire.Incomplete)
+	}
+	s.clear()
+	s.maybe, s.need, s.skip = nil, 0, 0
+}
+
+// before takes a gap while it is not known what the flow is. What was kept tells
+// nothing any more; both are told if the flow turns out to be a protocol's.
+func (s *stream) before(g reassembly.Gap) {
+	s.early = append(s.early, g)
+	s.passed += int64(len(s.buf))
+	s.joined = true
+	s.clear()
+}
+
+// begin cuts what was kept until it was known what the flow is.
+func (s *stream) begin() {
+	if s.joined {
+		s.lose(nil)
+	}
+	for _, g := range s.early {
+		s.gapRecord(g)
+	}
+	s.run().summary.UndecodedBytes += s.passed
+	s.early, s.passed = nil, 0
+	if s.state == inSync && len(s.buf) > 0 {
+		s.cutBuffer()
+	}
+	s.hunt(false)
 }

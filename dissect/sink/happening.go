@@ -5,7 +5,6 @@ import (
 	"strconv"
 
 	"opscope/dissect"
-	"opscope/reassembly"
 )
 
 // appendHappening appends what stands between dashes on the line of a record
@@ -57,7 +56,7 @@ func appendGap(dst []byte, r *dissect.Record) []byte {
 	case r.Before > 0:
 		dst = strconv.AppendInt(append(dst, " before packet "...), int64(r.Before), 10)
 	}
-	if r.Text == reassembly.NotCaptured.String() {
+	if r.Text == dissect.NotCaptured {
 		return dst
 	}
 	return appendReason(dst, "; ", r.Text)

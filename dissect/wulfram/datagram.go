@@ -1,23 +1,23 @@
 package wulfram
 
 import (
+	"slices"
+	"strconv"
+
 	"opscope/dissect"
 	"opscope/schema"
 	"opscope/schema/wire"
 )
 
-// maxDepth is how far a datagram is looked ahead into, in records, to settle a
-// doubt about one of them.
-const maxDepth = 512
-
 // Datagram walks the records of a datagram.
 func (c *conversation) Datagram(d *dissect.Datagram, final bool) bool {
 	c.useDefaults(final || c.session.Joined)
-	if len(d.Data) > 0 {
-		c.learnRole(&d.Carrier, uint64(d.Data[0]), schema.UDP)
-	}
+	c.path.begin(d)
 	start := c.prefix(d)
-	if !c.assumed && c.lacksContext(&d.Carrier, d.Data[start.size:]) {
+	if len(d.Data) > start.size {
+		c.learnRole(&d.Carrier, uint64(d.Data[start.size]), schema.UDP)
+	}
+	if c.mayLackContext() && c.lacksContext(&d.Carrier, d.Data[start.size:]) {
 		return false
 	}
 	if len(d.Data) <= start.size {
@@ -25,6 +25,9 @@ func (c *conversation) Datagram(d *dissect.Datagram, final bool) bool {
 		return true
 	}
 	for off := start.size; off < len(d.Data); {
+		if c.path.of != d { // what was emitted has let another one go first
+			c.path.begin(d)
+		}
 		off += c.record(d, off, start)
 		start.code = ""
 	}
@@ -53,9 +56,10 @@ type prefix struct {
 	own  bool   // it is the datagram's size
 }
 
-// prefix finds out whether a datagram has its size, or FF FF, in front. A size is
-// believed when the rest is records to its end; as a record it would be a
-// diagnostic or a control. Section 12, item 16.
+// prefix finds out whether a datagram has its size, or FF FF, in front. A number
+// that is the datagram's size is believed, unless only the reading as a record,
+// which would be a diagnostic or a control, is one of records to the end.
+// Section 12, item 16.
 func (c *conversation) prefix(d *dissect.Datagram) prefix {
 	b := d.Data
 	if len(b) < 3 {
@@ -69,14 +73,14 @@ func (c *conversation) prefix(d *dissect.Datagram) prefix {
 	}
 	at := d.Carrier
 	c.learnRole(&at, uint64(b[2]), schema.UDP)
-	if !c.walks(&at, b[2:]) {
-		return prefix{}
-	}
-	d.Carrier = at
 	p := prefix{size: 2, code: "size_prefix", own: true}
 	if c.walks(&d.Carrier, b) {
+		if !c.walks(&at, b[2:]) {
+			return prefix{}
+		}
 		p.code = "size_prefix_ambiguous"
 	}
+	d.Carrier = at
 	return p
 }
 
@@ -86,6 +90,10 @@ func (c *conversation) empty(d *dissect.Datagram, p prefix) {
 	r.Raw, r.Size = d.Data, len(d.Data)
 	r.Message, r.Rest = "empty", d.Data[p.size:]
 	r.Err = &wire.Error{Layer: c.schema.Name, Path: "datagram", Want: "a record", Got: wire.Bits(8 * len(d.Data)), Kind: wire.Malformed}
+	if missing := d.Length - len(d.Data); missing > 0 {
+		r.Err.Kind, r.Size = wire.Truncated, d.Length
+		r.Note("not_captured", wire.Bits(8*missing)+" of it")
+	}
 	c.session.Emit(r)
 }
 
@@ -96,6 +104,7 @@ type reading struct {
 	frame     schema.Frame
 	end       int  // where the record ends
 	fits      bool // its body ends where it says, or its layout does
+	doubtful  bool // though a value is one that the layout does not allow
 	missing   bool // for want of a table
 	truncated int  // bytes of it that were not captured
 	err       *wire.Error
@@ -104,19 +113,24 @@ type reading struct {
 // frame reads the envelope that a mode gives. left is how many bytes the datagram
 // had from here on, on the wire.
 func (c *conversation) frame(m mode, data []byte, left int) reading {
-	rd := reading{mode: m, envelope: c.udp.Modes[m.mode]}
+	rd := reading{mode: m, envelope: c.udp.Modes[int(m.number)], frame: schema.Frame{Seq: -1, Length: -1}, end: len(data)}
 	if rd.envelope == nil {
 		rd.err = &wire.Error{Layer: c.schema.Name, Path: "envelope", Size: len(data),
-			Want: "a mode whose header is known", Got: "mode 2", Kind: wire.Malformed}
-		rd.end = len(data)
+			Want: "a mode whose header is known", Got: "mode " + strconv.Itoa(int(m.number)), Kind: wire.Malformed}
 		return rd
 	}
-	rd.frame, rd.err = rd.envelope.Parse(data, c.schema.Name)
-	if over := rd.frame.Size - len(data); over > 0 && rd.frame.Size <= left {
+	f, err := rd.envelope.Parse(data, c.schema.Name)
+	if rd.err = err; err != nil && len(data) < rd.envelope.Size() {
+		if left > len(data) {
+			err.Kind = wire.Truncated
+		}
+		return rd
+	}
+	rd.frame = f
+	if over := f.Size - len(data); over > 0 && f.Size <= left {
 		rd.truncated, rd.err = over, nil
 		rd.frame.Size = len(data)
 	}
-	rd.end = len(data)
 	if rd.err == nil && rd.frame.Size > 0 {
 		rd.end = rd.frame.Size
 	}
@@ -136,50 +150,111 @@ func (c *conversation) try(at *dissect.Carrier, m mode, data []byte) reading {
 		rd.fits = p != nil && rd.frame.Size > 0
 		return rd
 	}
-	c.tree.Reset(data)
-	c.trial.State, c.trial.Short = c.state, wire.Malformed
-	if rd.err = c.trial.Decode(c.schema, p.Name, layouts[0], &c.tree, 8*rd.frame.Head, 8*rd.end); rd.err != nil {
-		_, rd.missing = c.trial.Missing()
+	w := c.scratch
+	w.Tree.Reset(data)
+	w.Trial.State, w.Trial.Short = c.state, wire.Malformed
+	if rd.err = w.Trial.Decode(c.schema, p.Name, layouts[0], &w.Tree, 8*rd.frame.Head, 8*rd.end); rd.err != nil {
+		_, rd.missing = w.Trial.Missing()
 		return rd
 	}
-	end := (c.trial.End + 7) / 8
+	end := (w.Trial.End + 7) / 8
 	rd.fits = rd.frame.Size == 0 || end == rd.end
+	rd.doubtful = invalid(w.Trial.Remarks)
 	if rd.frame.Size == 0 {
 		rd.end = end
 	}
 	return rd
 }
 
-// walks reports whether some bytes are records up to their end, by the modes in
-// force.
+// walks reports whether some bytes at the end of the datagram are records up to
+// their end, by the modes in force.
 func (c *conversation) walks(at *dissect.Carrier, data []byte) bool {
-	exact, _ := c.look(at, data)
-	return exact
+	return c.look(at, data) == walkable
 }
 
 // lacksContext reports whether a record in some bytes needs a table that nobody
 // taught.
 func (c *conversation) lacksContext(at *dissect.Carrier, data []byte) bool {
-	_, missing := c.look(at, data)
-	return missing
+	return c.look(at, data) == lacking
 }
 
-func (c *conversation) look(at *dissect.Carrier, data []byte) (exact, missing bool) {
-	h := c.side(at.Direction)
-	for range maxDepth {
-		if len(data) == 0 {
-			return true, false
-		}
-		rd := c.try(at, h.mode[data[0]], data)
-		if rd.missing {
-			return false, true
-		}
-		if !rd.fits {
-			return false, false
-		}
-		data = data[rd.end:]
+// mayLackContext reports whether there is a table that nobody taught and nothing
+// stands in for.
+func (c *conversation) mayLackContext() bool {
+	return !c.assumed && slices.ContainsFunc(c.state.Tables, func(t *schema.Table) bool {
+		return t.Decl.Name != c.udp.Table && t.Len() == 0
+	})
+}
+
+// outcome is how a walk from some byte of a datagram ends.
+type outcome uint8
+
+const (
+	unwalked outcome = iota
+	walkable         // with the datagram
+	stuck            // before it
+	lacking          // for want of a table
+)
+
+// path is how the walks through one datagram have ended, so that none goes the
+// same way twice, however much about it is in doubt.
+type path struct {
+	of      *dissect.Datagram
+	at      dissect.Direction
+	ends    []outcome // by bytes left
+	visited []int
+}
+
+// begin starts a datagram.
+func (p *path) begin(d *dissect.Datagram) {
+	p.of = d
+	p.forget()
+}
+
+// forget drops what was found, as when the tables change.
+func (p *path) forget() { p.ends = p.ends[:0] }
+
+// end returns how the walk ends when so many bytes are left.
+func (p *path) end(left int, d dissect.Direction) *outcome {
+	if len(p.ends) == 0 || p.at != d {
+		p.at = d
+		size := len(p.of.Data) + 1
+		p.ends = slices.Grow(p.ends[:0], size)[:size]
+		clear(p.ends)
+		p.ends[0] = walkable
 	}
-	return true, false // as far as one looks
+	return &p.ends[left]
+}
+
+// look walks some bytes at the end of the datagram.
+func (c *conversation) look(at *dissect.Carrier, data []byte) outcome {
+	h, p := c.side(at.Direction), &c.path
+	p.visited = p.visited[:0]
+	end := *p.end(len(data), at.Direction)
+	for end == unwalked {
+		p.visited = append(p.visited, len(data))
+		m := h.of(data[0])
+		rd := c.try(at, m, data)
+		if m.number != modeRaw && (!rd.fits || rd.doubtful) && !rd.missing {
+			// Servers repeat their handshake, and its acknowledgement, raw.
+			if raw := c.try(at, mode{}, data); raw.fits && !raw.doubtful {
+				rd = raw
+			}
+		}
+		switch {
+		case rd.missing:
+			end = lacking
+		case !rd.fits:
+			end = stuck
+		default:
+			data = data[rd.end:]
+			end = p.ends[len(data)]
+		}
+	}
+	for _, left := range p.visited {
+		p.ends[left] = end
+	}
+	return end
 }
 
 // record decodes the record at an offset and returns its size.
@@ -191,70 +266,87 @@ func (c *conversation) record(d *dissect.Datagram, off int, p prefix) int {
 	if p.code != "" {
 		r.Note(p.code, "")
 	}
-	if off == p.size && d.Length > int(c.schema.Limit("datagram")) {
+	if off == p.size && d.Length > c.udp.Max {
 		r.Note("datagram_too_large", "")
 	}
-	rd := c.read(d, data, d.Length-off, r)
-	r.Envelope.Mode, r.Envelope.Origin, r.Envelope.LearnedIn = rd.mode.mode, rd.mode.origin, rd.mode.packet
+	rd, size := c.read(d, data, d.Length-off, r)
+	r.Envelope.Mode, r.Envelope.Origin, r.Envelope.LearnedIn = int(rd.mode.number), rd.mode.origin, int(rd.mode.packet)
 	r.Envelope.Seq, r.Envelope.Length = rd.frame.Seq, rd.frame.Length
-	r.Body.Reset(data)
 	if rd.err != nil {
 		c.unreadable(r, rd, data)
 		return len(data)
 	}
-	size := c.decode(r, d, rd, data)
 	r.Raw, r.Size = data[:size], size+rd.truncated
+	r.Body.Data = r.Raw
+	if d.Waited && r.Context == schema.Learned {
+		r.Note("late_context", "")
+	}
 	d.Locate(r, off, off+size)
 	c.follow(r, d, rd)
 	c.session.Emit(r)
 	return size
 }
 
-// read settles how the record at the start of data is to be read: by the mode of
-// its opcode, unless only another reading fits. Section 12, items 4 and 5.
-func (c *conversation) read(d *dissect.Datagram, data []byte, left int, r *dissect.Record) reading {
+// read settles how the record at the start of data is to be read, decodes it into
+// r, and returns its size: by the mode of its opcode, unless only another reading
+// fits. Section 12, items 4 and 5.
+func (c *conversation) read(d *dissect.Datagram, data []byte, left int, r *dissect.Record) (reading, int) {
 	h := c.side(d.Direction)
-	m := h.mode[data[0]]
-	if m.mode != modeRaw {
-		rd := c.frame(m, data, left)
-		if rd.err == nil && rd.truncated == 0 && c.udp.Modes[m.mode] != nil {
-			if t := c.try(&d.Carrier, m, data); t.fits || t.missing || !c.fitsRaw(d, data) {
-				return rd
-			}
-		} else if rd.err == nil || !c.fitsRaw(d, data) {
-			return rd
-		}
-		r.Note("raw_fallback", "the envelope of its mode does not fit")
-		return c.frame(mode{modeRaw, m.origin, m.packet}, data, left)
-	}
+	m := h.of(data[0])
 	rd := c.frame(m, data, left)
-	if guess, ok := c.guess(d, h, data); ok {
-		code := "mode_guessed"
-		if h.handshake.seen {
-			code = "mode_mismatch"
+	if m.number == modeRaw {
+		if guess, ok := c.guess(d, h, data); ok {
+			code := "mode_guessed"
+			if h.handshake.seen {
+				code = "mode_mismatch"
+			}
+			r.Note(code, "")
+			rd = guess
 		}
-		r.Note(code, "")
-		return guess
+		return rd, c.decode(r, d, rd, data)
 	}
-	return rd
+	notes := len(r.Notes)
+	size := 0
+	if rd.err == nil {
+		size = c.decode(r, d, rd, data)
+		_, missing := c.scratch.Decoder.Missing()
+		fits := r.Err == nil && len(r.Rest) == 0 && !invalid(c.scratch.Decoder.Remarks)
+		if rd.truncated > 0 || missing || fits || r.Layout == nil {
+			return rd, size
+		}
+	}
+	if !c.fitsRaw(d, data) {
+		return rd, size
+	}
+	r.Notes = r.Notes[:notes]
+	r.Reread()
+	r.Note("raw_fallback", "the envelope of its mode does not fit")
+	rd = c.frame(mode{modeRaw, m.packet, m.origin}, data, left)
+	return rd, c.decode(r, d, rd, data)
+}
+
+// invalid reports whether a value was one that the layout does not allow.
+func invalid(remarks []schema.Remark) bool {
+	return slices.ContainsFunc(remarks, func(m schema.Remark) bool { return m.Code == "out_of_range" })
 }
 
 // fitsRaw reports whether data begins with a record without an envelope, and goes
 // on with others to its end.
 func (c *conversation) fitsRaw(d *dissect.Datagram, data []byte) bool {
 	rd := c.try(&d.Carrier, mode{}, data)
-	return rd.fits && c.walks(&d.Carrier, data[rd.end:])
+	return rd.fits && !rd.doubtful && c.walks(&d.Carrier, data[rd.end:])
 }
 
 // guess reads a raw record as one with an envelope, when that fits to its last
-// byte and the raw reading does not.
+// byte and the raw reading does not. A body without a layout fits anything, and
+// is no reason.
 func (c *conversation) guess(d *dissect.Datagram, h *half, data []byte) (reading, bool) {
-	m := mode{1, schema.Guessed, 0}
-	if f := c.frame(m, data, len(data)); f.err != nil || f.frame.Seq == 0xffff {
-		return f, false
+	by := d.Direction.Sender()
+	if !c.sequenced.Fits(data) || len(c.schema.Packet(uint64(data[0]), by, schema.UDP).Of(by)) == 0 || c.walks(&d.Carrier, data) {
+		return reading{}, false
 	}
-	rd := c.try(&d.Carrier, m, data)
-	if !rd.fits || c.fitsRaw(d, data) {
+	rd := c.try(&d.Carrier, mode{1, 0, schema.Guessed}, data)
+	if !rd.fits || rd.frame.Seq >= int(c.schema.Limit("sequence_modulus")) {
 		return rd, false
 	}
 	// The bytes behind must go on as well as the raw reading's do.
@@ -263,6 +355,7 @@ func (c *conversation) guess(d *dissect.Datagram, h *half, data []byte) (reading
 	}
 	if !h.handshake.seen && c.session.Joined {
 		h.guess(data[0], d.Packets[len(d.Packets)-1])
+		c.path.forget()
 	}
 	return rd, true
 }
@@ -276,13 +369,15 @@ func (c *conversation) unreadable(r *dissect.Record, rd reading, data []byte) {
 
 // decode decodes the body of a record and returns the record's size.
 func (c *conversation) decode(r *dissect.Record, d *dissect.Datagram, rd reading, data []byte) int {
-	c.decoder.Short = wire.Malformed
+	w := &c.scratch.Decoder
+	w.Short = wire.Malformed
 	if rd.truncated > 0 || rd.frame.Size == 0 && d.Length > len(d.Data) {
-		c.decoder.Short = wire.Truncated
+		w.Short = wire.Truncated
 	}
 	if rd.truncated > 0 {
 		r.Note("not_captured", wire.Bits(8*rd.truncated)+" of it")
 	}
+	r.Body.Reset(data)
 	sized := rd.frame.Size > 0
 	end, _ := c.body(r, &d.Carrier, schema.UDP, rd.frame.Head, rd.end, sized)
 	if !sized {
@@ -312,21 +407,27 @@ func (c *conversation) follow(r *dissect.Record, d *dissect.Datagram, rd reading
 // started again, and whose sequences do so too, is a new session.
 func (c *conversation) sequence(r *dissect.Record, d *dissect.Datagram, h *half, rd reading) {
 	op := byte(r.Opcode)
-	if h.restarted && int64(rd.frame.Seq) == c.schema.Limit("first_sequence") {
-		c.restart(&d.Carrier, h)
+	if h.restarted && h.sent && int64(rd.frame.Seq) == c.schema.Limit("first_sequence") {
+		c.restart(&d.Carrier)
 		r.Session = c.session.ID
 	}
+	h.sent = true
 	h.stream(op).Sent(r, uint64(rd.frame.Seq), r.Raw[rd.frame.Head:], dissect.NoCopy)
 }
 
-// restart begins a new session on the same ports.
-func (c *conversation) restart(at *dissect.Carrier, h *half) {
-	c.session.Restart(at, "handshake")
-	h.restarted = false
-	for _, x := range []*half{&c.client, &c.server} {
-		for _, s := range x.streams {
-			s.Reset(false)
+// restart begins a new session on the same ports. Where only one side has shaken
+// hands so far, the other will, and that begins no third one.
+func (c *conversation) restart(at *dissect.Carrier) {
+	former := func(h *half) *schema.Table {
+		if h.restarted {
+			return h.former
 		}
+		return h.table()
+	}
+	c.session.Restart(at, "handshake", c.tables(former(&c.client), former(&c.server)))
+	for _, x := range []*half{&c.client, &c.server} {
+		x.due = !x.restarted
+		x.restart()
 	}
 }
 

@@ -15,21 +15,33 @@ type half struct {
 	c      *conversation
 	sender schema.Sender
 
-	modes   *schema.Table // nil before a handshake, and without a default
-	mode    [256]mode     // the same by opcode
-	groups  [256]uint16   // the stream of an opcode: that of its group, else its own
+	modes   *modes // nil while everything is raw
 	streams map[uint16]*dissect.SequenceStream
+	sent    bool // a record with a sequence
+	rejoin  bool // streams go on wherever their next record is
 
 	handshake handshake
-	restarted bool // its handshake's clock started again; the next sequence will tell
+	restarted bool          // its handshake's clock started again; the next sequence will tell
+	former    *schema.Table // what it had announced before that
+	due       bool          // it has not shaken hands in this session, which its peer began anew
+}
+
+// modes is how the opcodes of one direction travel.
+type modes struct {
+	table  *schema.Table
+	mode   [256]mode
+	groups [256]uint16 // the stream of an opcode in a group, 0 for its own
 }
 
 // mode is how an opcode travels in one direction.
 type mode struct {
-	mode   int
+	number int32
+	packet int32 // that taught it
 	origin schema.Origin
-	packet int // that taught it
 }
+
+// grouped is added to the least opcode of a group, to name its stream.
+const grouped = 256
 
 // handshake is the last D_HANDSHAKE of a direction.
 type handshake struct {
@@ -41,63 +53,116 @@ type handshake struct {
 
 func (h *half) init(c *conversation, s schema.Sender) {
 	h.c, h.sender = c, s
-	h.forget()
 	if c.session.Joined {
 		h.assume()
 	}
 }
 
-// forget returns to what holds before a handshake: everything is raw.
-func (h *half) forget() {
-	h.modes, h.mode = nil, [256]mode{}
-	h.handshake, h.restarted = handshake{}, false
-	h.ungroup()
-	h.streams = map[uint16]*dissect.SequenceStream{}
+// of returns how an opcode travels.
+func (h *half) of(op byte) mode {
+	if h.modes == nil {
+		return mode{}
+	}
+	return h.modes.mode[op]
 }
 
-// ungroup gives every opcode a stream of its own.
-func (h *half) ungroup() {
-	for i := range h.groups {
-		h.groups[i] = uint16(i)
+// table returns what was learned; nil before anything was.
+func (h *half) table() *schema.Table {
+	if h.modes == nil {
+		return nil
 	}
+	return h.modes.table
 }
 
 // assume takes the stated default, as for a session joined in its middle.
 func (h *half) assume() {
-	if t := h.c.schema.DefaultTable("stream_modes", h.sender); t != nil {
-		h.use(t)
-		for i, g := range h.c.schema.Groups {
-			for _, op := range g.Opcodes {
-				if op < 256 {
-					h.groups[op] = uint16(256 + i)
-				}
-			}
+	t := h.c.schema.DefaultTable("stream_modes", h.sender)
+	if t == nil {
+		return
+	}
+	m := newModes(t)
+	for _, g := range h.c.schema.Groups {
+		for _, op := range g.Opcodes {
+			m.join(g.Opcodes, op)
 		}
 	}
+	h.modes = m
 }
 
-// use makes a table the one in force.
-func (h *half) use(t *schema.Table) {
-	h.modes, h.mode = t, [256]mode{}
+func newModes(t *schema.Table) *modes {
+	m := &modes{table: t}
 	for _, op := range t.Keys() {
 		if e := t.Get(op); op < 256 && len(e.Values) > 0 {
-			h.mode[op] = mode{int(e.Values[0]), e.Origin, e.Packet}
+			m.mode[op] = mode{int32(e.Values[0]), int32(e.Packet), e.Origin}
 		}
+	}
+	return m
+}
+
+// join gives an opcode the stream of a group.
+func (m *modes) join(group []uint64, op uint64) {
+	if op > 255 {
+		return
+	}
+	least := op
+	for _, o := range group {
+		least = min(least, o)
+	}
+	m.groups[op] = grouped + uint16(least)
+}
+
+// key names the stream of an opcode.
+func (m *modes) key(op byte) uint16 {
+	if m == nil || m.groups[op] == 0 {
+		return uint16(op)
+	}
+	return m.groups[op]
+}
+
+// use makes a table the one in force. A stream goes on, unless what shares it or
+// how it is delivered has changed.
+func (h *half) use(m *modes) {
+	old := h.modes
+	h.modes = m
+	for key, s := range h.streams {
+		op := byte(key)
+		if old.key(op) == m.key(op) && old.delivery(op) == m.delivery(op) {
+			continue
+		}
+		s.Reset(true)
+		delete(h.streams, key)
+		h.rejoin = true
 	}
 }
 
-// guess notes that an opcode turned out to have an envelope.
-func (h *half) guess(op byte, packet int) {
-	if h.modes == nil {
-		h.modes = schema.NewTable(h.c.state.Table("stream_modes").Decl)
+// delivery returns what a receiver does with a newer record of an opcode.
+func (m *modes) delivery(op byte) dissect.Delivery {
+	if m != nil && m.mode[op].number == 3 {
+		return dissect.Ordered
 	}
-	h.modes.Set(int64(op), schema.Entry{Values: []float64{1}, Origin: schema.Guessed})
-	h.mode[op] = mode{1, schema.Guessed, packet}
+	return dissect.Latest
+}
+
+// guess notes that an opcode turned out to have an envelope. The table in force may
+// be the stated default, which is everybody's, and is not written to.
+func (h *half) guess(op byte, packet int) {
+	t := schema.NewTable(h.c.state.Table("stream_modes").Decl)
+	if h.modes != nil {
+		for _, k := range h.modes.table.Keys() {
+			t.Set(k, *h.modes.table.Get(k))
+		}
+	}
+	t.Set(int64(op), schema.Entry{Values: []float64{1}, Origin: schema.Guessed, Packet: packet})
+	m := newModes(t)
+	if h.modes != nil {
+		m.groups = h.modes.groups
+	}
+	h.modes = m
 }
 
 // stream returns the sequences of an opcode.
 func (h *half) stream(op byte) *dissect.SequenceStream {
-	key := h.groups[op]
+	key := h.modes.key(op)
 	if s := h.streams[key]; s != nil {
 		return s
 	}
@@ -107,13 +172,22 @@ func (h *half) stream(op byte) *dissect.SequenceStream {
 		Start:        uint64(limit("first_sequence")),
 		Window:       limit("window"),
 		InFlight:     limit("in_flight"),
-		Delivery:     dissect.Latest,
+		Delivery:     h.modes.delivery(op),
 		Acknowledged: true,
 	}
-	if h.mode[op].mode == 3 {
-		rules.Delivery = dissect.Ordered
+	joined := h.rejoin || h.c.session.Joined && !h.handshake.seen
+	s := dissect.NewSequenceStream(h.c.session.Hold(), rules, joined)
+	if h.streams == nil {
+		h.streams = map[uint16]*dissect.SequenceStream{}
 	}
-	s := dissect.NewSequenceStream(h.c.session.Hold(), rules, h.c.session.Joined && !h.handshake.seen)
 	h.streams[key] = s
 	return s
+}
+
+// restart begins every stream anew.
+func (h *half) restart() {
+	h.restarted, h.former, h.sent, h.rejoin = false, nil, false, false
+	for _, s := range h.streams {
+		s.Reset(false)
+	}
 }

@@ -4,16 +4,20 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"strings"
 
 	"opscope/dissect"
 	"opscope/schema"
 )
 
-// learn takes what a record teaches.
+// learn takes what a record teaches. Controls count over UDP only: the client
+// rejects them over TCP.
 func (c *conversation) learn(r *dissect.Record, at *dissect.Carrier) {
 	switch r.Opcode {
 	case opHandshake:
-		c.learnModes(r, c.side(at.Direction))
+		if r.Transport == schema.UDP {
+			c.learnModes(r, c.side(at.Direction))
+		}
 	case opHello:
 		c.learnHello(r, at)
 	case opTranslation:
@@ -36,37 +40,53 @@ func packetOf(r *dissect.Record) int {
 func (c *conversation) learnModes(r *dissect.Record, h *half) {
 	t := &r.Body
 	timestamp, _ := t.Value("timestamp")
-	body := string(r.Raw[5:])
 	old := h.handshake
-	if old.seen && old.body == body {
+	if old.seen && timestamp < old.timestamp {
+		h.restarted, h.due = !h.due, false
+		h.former = h.table()
+	}
+	new := handshake{true, timestamp, pairsOf(t), packetOf(r)}
+	if old.seen && old.body == new.body {
 		r.Note("retransmission", "same table as packet "+strconv.Itoa(old.packet))
-		h.restarted = h.restarted || timestamp < old.timestamp
 		h.handshake.timestamp = timestamp
 		return
 	}
 	if old.seen {
 		r.Note("table_changed", "replaces that of packet "+strconv.Itoa(old.packet))
-		h.restarted = h.restarted || timestamp < old.timestamp
 	}
-	h.handshake = handshake{true, timestamp, body, packetOf(r)}
+	h.handshake = new
+	h.use(c.modesOf(r))
+	c.path.forget()
+}
 
-	modes := schema.NewTable(c.state.Table("stream_modes").Decl)
+// pairsOf returns the bytes of a handshake behind its timestamp.
+func pairsOf(t *schema.Tree) string {
+	if i := t.Field("connection_id"); i >= 0 {
+		return string(t.Data[t.Nodes[i].Off/8:])
+	}
+	return ""
+}
+
+// modesOf reads the table that a handshake brings.
+func (c *conversation) modesOf(r *dissect.Record) *modes {
+	t := &r.Body
+	table := schema.NewTable(c.state.Table("stream_modes").Decl)
 	eachMember(t, "modes", func(i int) {
 		op, m := t.Uint(t.Member(i, "opcode")), t.Uint(t.Member(i, "mode"))
-		modes.Set(int64(op), schema.Entry{Values: []float64{float64(m)}, Origin: schema.Learned, Packet: packetOf(r)})
+		table.Set(int64(op), schema.Entry{Values: []float64{float64(m)}, Origin: schema.Learned, Packet: packetOf(r)})
 	})
-	h.use(modes)
-	h.ungroup()
-	group := uint16(256)
+	m := newModes(table)
 	eachMember(t, "groups", func(i int) {
+		var group []uint64
 		members := t.Member(i, "members")
 		for k := members + 1; members >= 0 && k < t.Next(members); k = t.Next(k) {
-			if op := t.Nodes[k].Num; op < 256 {
-				h.groups[op] = group
-			}
+			group = append(group, t.Nodes[k].Num)
 		}
-		group++
+		for _, op := range group {
+			m.join(group, op)
+		}
 	})
+	return m
 }
 
 // eachMember calls visit with the index of each element of a top-level array.
@@ -97,10 +117,16 @@ func (c *conversation) learnHello(r *dissect.Record, at *dissect.Carrier) {
 		})
 	case helloKey:
 		if i := t.Field("key"); i >= 0 {
-			c.key = string(t.AppendText(nil, i))
+			c.key = untilNUL(t.AppendBytes(nil, i))
 			c.session.Learned()
 		}
 	}
+}
+
+// untilNUL returns a text as the bytes in front of its NUL.
+func untilNUL(b []byte) string {
+	text, _, _ := strings.Cut(string(b), "\x00")
+	return text
 }
 
 // teach puts a table in force, and says when it differs from an earlier one.
@@ -109,6 +135,7 @@ func (c *conversation) teach(r *dissect.Record, t *schema.Table) {
 		r.Note("table_changed", "state."+t.Decl.Name)
 	}
 	c.state.Replace(t)
+	c.path.forget()
 	c.session.Learned()
 }
 
@@ -176,32 +203,38 @@ func (c *conversation) weaponSlots(r *dissect.Record) *schema.Table {
 
 // Claim looks for the session key that a client echoes in its first datagrams.
 func (c *conversation) Claim(d *dissect.Datagram) dissect.Claim {
-	data := d.Data
-	if c.key == "" || len(data) == 0 {
+	if d.Direction == dissect.ServerToClient {
 		return dissect.Maybe
 	}
+	data := d.Data
+	if len(data) > 2 && (data[0] == 0xff && data[1] == 0xff || int(data[0])<<8|int(data[1]) == d.Length) {
+		data = data[2:] // what may stand in front of the first record
+	}
 	for range 4 { // a diagnostic and a ROOT may come first
-		if len(data) < 2 || data[0] != 0 && data[0] != opRoot && data[0] != opHello {
+		if len(data) < 2 || data[0] != opDiagnostic && data[0] != opRoot && data[0] != opHello {
 			return dissect.Maybe
 		}
-		if data[0] == opHello {
-			return c.claimKey(data)
-		}
-		n := decodes(c.schema, schema.Client, data, 1)
-		if n <= 0 {
+		n := decodes(c.scratch, c.schema, schema.Client, data, 1)
+		switch {
+		case n < 0:
 			return dissect.Maybe
+		case data[0] == opHello:
+			return c.claimKey(&c.scratch.Tree)
 		}
 		data = data[n:]
 	}
 	return dissect.Maybe
 }
 
-func (c *conversation) claimKey(data []byte) dissect.Claim {
-	if data[1] != helloUDP || decodes(c.schema, schema.Client, data, 1) < 0 {
+// claimKey compares the key of a client's HELLO.
+func (c *conversation) claimKey(t *schema.Tree) dissect.Claim {
+	i := t.Field("key")
+	switch {
+	case i < 0:
 		return dissect.Maybe
-	}
-	size := int(data[2])<<8 | int(data[3])
-	if size > 0 && string(data[4:4+size-1]) == c.key {
+	case c.key == "":
+		return dissect.Unsure
+	case untilNUL(t.AppendBytes(nil, i)) == c.key:
 		return dissect.Owned
 	}
 	return dissect.Disowned

@@ -7,6 +7,8 @@
 package wulfram
 
 import (
+	"slices"
+
 	"opscope/dissect"
 	"opscope/schema"
 	"opscope/schema/wire"
@@ -20,6 +22,7 @@ func (Protocol) Schema() (*schema.Protocol, error) { return schema.Builtin("wulf
 
 // Opcodes that a session learns from, or answers with.
 const (
+	opDiagnostic  = 0x00
 	opIgnore      = 0x01
 	opAck         = 0x02
 	opHandshake   = 0x03
@@ -45,27 +48,28 @@ func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, boo
 	if err != nil {
 		return schema.AnySender, false
 	}
+	var w dissect.Scratch
 	if t == schema.TCP {
 		f, err := s.Framing("tcp").Find(data, s.Name)
 		if err != nil || f.Opcode != opHello {
 			return schema.AnySender, false
 		}
-		return recognizeHello(s, data[:f.Size], f.Head)
+		return recognizeHello(&w, s, data[:f.Size], f.Head)
 	}
 	if len(data) == 0 {
 		return schema.AnySender, false
 	}
 	switch data[0] {
 	case opRoot:
-		return schema.Client, decodes(s, schema.Client, data, 1) >= 0
+		return schema.Client, decodes(&w, s, schema.Client, data, 1) >= 0
 	case opHello:
-		return recognizeHello(s, data, 1)
+		return recognizeHello(&w, s, data, 1)
 	case opHandshake:
-		return schema.AnySender, decodes(s, schema.Client, data, 1) == len(data)
-	case 0x00:
+		return schema.AnySender, decodes(&w, s, schema.Client, data, 1) == len(data)
+	case opDiagnostic:
 		// A client may put a diagnostic in front of its ROOT.
-		if n := decodes(s, schema.Client, data, 1); n > 0 && n < len(data) && data[n] == opRoot {
-			return schema.Client, decodes(s, schema.Client, data[n:], 1) >= 0
+		if n := decodes(&w, s, schema.Client, data, 1); n > 0 && n < len(data) && data[n] == opRoot {
+			return schema.Client, decodes(&w, s, schema.Client, data[n:], 1) >= 0
 		}
 	}
 	return schema.AnySender, false
@@ -73,9 +77,9 @@ func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, boo
 
 // recognizeHello tells who sends a HELLO by what fits it. A version is echoed by
 // some servers and tells nothing, except that a client names it first.
-func recognizeHello(s *schema.Protocol, data []byte, head int) (schema.Sender, bool) {
-	client := decodes(s, schema.Client, data, head) == len(data)
-	server := decodes(s, schema.Server, data, head) == len(data)
+func recognizeHello(w *dissect.Scratch, s *schema.Protocol, data []byte, head int) (schema.Sender, bool) {
+	client := decodes(w, s, schema.Client, data, head) == len(data)
+	server := decodes(w, s, schema.Server, data, head) == len(data)
 	switch {
 	case len(data) > head && data[head] > 3:
 		return schema.AnySender, false
@@ -92,25 +96,27 @@ func recognizeHello(s *schema.Protocol, data []byte, head int) (schema.Sender, b
 }
 
 // decodes returns where the record at the start of data ends, or -1 when its
-// layout does not fit. Only layouts that need no table are asked for.
-func decodes(s *schema.Protocol, by schema.Sender, data []byte, head int) int {
+// layout does not fit; its fields are in w. Only layouts that need no table are
+// asked for.
+func decodes(w *dissect.Scratch, s *schema.Protocol, by schema.Sender, data []byte, head int) int {
 	p := s.Packet(uint64(data[head-1]), by, schema.UDP)
 	if p == nil || len(p.Of(by)) == 0 {
 		return -1
 	}
-	var d schema.Decoder
-	var t schema.Tree
-	t.Reset(data)
-	if err := d.Decode(s, p.Name, p.Of(by)[0], &t, 8*head, 8*len(data)); err != nil {
+	w.Tree.Reset(data)
+	w.Trial.State, w.Trial.Short = nil, wire.Malformed
+	if err := w.Trial.Decode(s, p.Name, p.Of(by)[0], &w.Tree, 8*head, 8*len(data)); err != nil {
 		return -1
 	}
-	return d.End / 8
+	return w.Trial.End / 8
 }
 
 // Open begins a session.
 func (Protocol) Open(s *dissect.Session) dissect.Conversation {
-	c := &conversation{session: s, schema: s.Schema(), tcp: s.Schema().Framing("tcp"), udp: s.Schema().Framing("udp")}
-	c.state = c.schema.NewState()
+	p := s.Schema()
+	c := &conversation{session: s, schema: p, scratch: s.Scratch(), tcp: p.Framing("tcp"), udp: p.Framing("udp")}
+	c.state = p.NewState()
+	c.sequenced = c.udp.Modes[1]
 	c.client.init(c, schema.Client)
 	c.server.init(c, schema.Server)
 	return c
@@ -120,18 +126,17 @@ func (Protocol) Open(s *dissect.Session) dissect.Conversation {
 type conversation struct {
 	session *dissect.Session
 	schema  *schema.Protocol
+	scratch *dissect.Scratch
 	tcp     *schema.Framing
 	udp     *schema.Framing
 	state   *schema.State
 
+	sequenced *schema.Envelope // of modes 1 and 3
+
 	client, server half
 	key            string // of the session, which the client echoes over UDP
 	assumed        bool   // the stated defaults stand in for tables not learned
-
-	decoder schema.Decoder
-	trial   schema.Decoder // for looking ahead
-	tree    schema.Tree    // likewise
-	layout  *schema.Layout
+	path           path   // of the datagram that is being walked
 }
 
 // side returns what is known of one direction.
@@ -147,31 +152,44 @@ func (c *conversation) Cut(_ dissect.Direction, data []byte) (schema.Frame, *wir
 	return c.tcp.Find(data, c.schema.Name)
 }
 
-// Plausible reports whether a frame's opcode is one that d brings over TCP, and its
-// body one that the opcode's layout reads.
-func (c *conversation) Plausible(d dissect.Direction, frame []byte) bool {
+// Plausible finds a frame convincing whose opcode is one that d brings over TCP, and
+// whose body the opcode's layout reads without a remark. Only zeros may follow,
+// which LOGIN and BEHAVIOR have (section 12, item 17). A control, which nobody has
+// seen there, is not plausible: small numbers with zeros around them look like one.
+func (c *conversation) Plausible(d dissect.Direction, frame []byte) dissect.Plausibility {
 	by := d.Sender()
 	p := c.schema.Packet(uint64(frame[2]), by, schema.TCP)
-	if p == nil {
-		return false
+	if p == nil || p.Opcode <= lastControl {
+		return dissect.Implausible
 	}
 	layouts := p.Of(by)
 	if len(layouts) == 0 {
-		return true
+		return dissect.Possible
 	}
-	c.tree.Reset(frame)
-	c.trial.State, c.trial.Short = c.state, wire.Malformed
 	for _, l := range layouts {
-		err := c.trial.Decode(c.schema, p.Name, l, &c.tree, 8*c.tcp.Envelope.Size(), 8*len(frame))
-		if _, missing := c.trial.Missing(); err == nil || missing {
-			return true
+		w := c.scratch
+		w.Tree.Reset(frame)
+		w.Trial.State, w.Trial.Short = c.state, wire.Malformed
+		err := w.Trial.Decode(c.schema, p.Name, l, &w.Tree, 8*c.tcp.Envelope.Size(), 8*len(frame))
+		if _, missing := w.Trial.Missing(); missing {
+			return dissect.Possible
+		}
+		if err == nil && len(w.Trial.Remarks) == 0 && zeros(frame[min((w.Trial.End+7)/8, len(frame)):]) {
+			return dissect.Convincing
 		}
 	}
-	return false
+	return dissect.Implausible
+}
+
+func zeros(b []byte) bool {
+	return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
 }
 
 // Frame decodes a TCP frame.
 func (c *conversation) Frame(f *dissect.Frame) {
+	if f.Missing > 0 && !c.reread(f) {
+		return
+	}
 	c.learnRole(&f.Carrier, f.Opcode, schema.TCP)
 	r := c.session.Record(&f.Carrier)
 	r.Raw, r.Size, r.Offset = f.Data, f.Size, f.Offset
@@ -181,23 +199,43 @@ func (c *conversation) Frame(f *dissect.Frame) {
 	if f.Opcode >= opIgnore && f.Opcode <= lastControl {
 		r.Note("control_on_tcp", "")
 	}
+	c.scratch.Decoder.Short = wire.Malformed
 	if f.Missing > 0 {
+		c.scratch.Decoder.Short = f.Short
 		r.Note("not_captured", wire.Bits(8*f.Missing)+" of it")
 	}
-	c.decoder.Short = wire.Malformed
-	if f.Missing > 0 {
-		c.decoder.Short = f.Short
-	}
 	c.useDefaults(c.session.Joined)
-	end, _ := c.body(r, &f.Carrier, schema.TCP, f.Head, len(f.Data), true)
+	end, ok := c.body(r, &f.Carrier, schema.TCP, f.Head, len(f.Data), true)
+	if !ok {
+		// What a stream brings it brings in order: the table has been lost.
+		c.useDefaults(true)
+		r.Reread()
+		end, _ = c.body(r, &f.Carrier, schema.TCP, f.Head, len(f.Data), true)
+	}
 	if r.Err == nil && end < len(f.Data) && len(r.Rest) == 0 {
 		r.Rest = f.Data[end:]
 		r.Note("trailing_bytes", "")
 	}
-	if r.Err == nil {
+	if r.Err == nil && f.Missing == 0 {
 		c.learn(r, &f.Carrier)
 	}
 	c.session.Emit(r)
+}
+
+// reread reads the envelope of a frame of which only the start is there. Without an
+// opcode it emits the record of what there is, and returns false.
+func (c *conversation) reread(f *dissect.Frame) bool {
+	head, err := c.tcp.Envelope.Parse(f.Data, c.schema.Name)
+	if len(f.Data) >= c.tcp.Envelope.Size() {
+		head.Size = f.Size
+		f.Frame = head
+		return true
+	}
+	r := c.session.Record(&f.Carrier)
+	r.Raw, r.Rest, r.Size, r.Offset, r.Err = f.Data, f.Data, f.Size, f.Offset, err
+	r.Err.Kind = f.Short
+	c.session.Emit(r)
+	return false
 }
 
 // learnRole settles the roles of a flow's ends by an opcode that only one side
@@ -233,32 +271,29 @@ func (c *conversation) body(r *dissect.Record, at *dissect.Carrier, t schema.Tra
 		r.Note("unknown_body", "")
 		return to, true
 	}
-	c.decoder.State = c.state
 	best := 0
 	if len(layouts) > 1 {
 		best = c.choose(p, layouts, r.Body.Data, at, from, to, exact)
 	}
 	r.Layout = layouts[best]
-	err := c.decoder.Decode(c.schema, p.Name, r.Layout, &r.Body, 8*from, 8*to)
-	if _, missing := c.decoder.Missing(); missing {
-		ok = false
-	} else {
-		ok = true
-	}
-	for _, m := range c.decoder.Remarks {
+	w := &c.scratch.Decoder
+	w.State = c.state
+	err := w.Decode(c.schema, p.Name, r.Layout, &r.Body, 8*from, 8*to)
+	_, missing := w.Missing()
+	for _, m := range w.Remarks {
 		r.Note(m.Code, m.Text)
 	}
 	if best > 0 {
 		r.Note("alternative_layout", r.Layout.Source)
 	}
 	c.noteOrigin(r)
-	end = (c.decoder.End + 7) / 8
+	end = (w.End + 7) / 8
 	if err != nil {
 		r.Err = err
 		r.Rest = r.Body.Data[min(end, to):to]
-		return to, ok
+		return to, !missing
 	}
-	return end, ok
+	return end, !missing
 }
 
 // packet finds the packet for an opcode, and remarks on one from the wrong side or
@@ -268,7 +303,7 @@ func (c *conversation) packet(r *dissect.Record, by schema.Sender, t schema.Tran
 	if p := c.schema.Packet(opcode, by, t); p != nil {
 		return p
 	}
-	if p := c.schema.Packet(opcode, by, schema.TCP|schema.UDP&^t); p != nil {
+	if p := c.schema.Packet(opcode, by, (schema.TCP|schema.UDP)&^t); p != nil {
 		if opcode > lastControl {
 			r.Note("unexpected_transport", "")
 		}
@@ -283,25 +318,25 @@ func (c *conversation) packet(r *dissect.Record, by schema.Sender, t schema.Tran
 
 // noteOrigin says which kind of table entries a body was read with.
 func (c *conversation) noteOrigin(r *dissect.Record) {
-	switch c.decoder.Origin {
-	case schema.Default, schema.Guessed:
+	r.Context = c.scratch.Decoder.Origin
+	if r.Context >= schema.Default {
 		r.Note("assumed_context", "widths by the stated default")
 	}
-	r.Context = c.decoder.Origin
 }
 
 // choose returns which of the disputed layouts reads a body: the first, unless
 // only another one ends exactly and holds every valid.
 func (c *conversation) choose(p *schema.Packet, layouts []*schema.Layout, data []byte, at *dissect.Carrier, from, to int, exact bool) int {
+	w := c.scratch
 	for i, l := range layouts {
-		c.tree.Reset(data)
-		c.trial.State, c.trial.Short = c.state, wire.Malformed
-		err := c.trial.Decode(c.schema, p.Name, l, &c.tree, 8*from, 8*to)
-		if err != nil || len(c.trial.Remarks) > 0 {
+		w.Tree.Reset(data)
+		w.Trial.State, w.Trial.Short = c.state, wire.Malformed
+		err := w.Trial.Decode(c.schema, p.Name, l, &w.Tree, 8*from, 8*to)
+		if err != nil || len(w.Trial.Remarks) > 0 {
 			continue
 		}
-		end := (c.trial.End + 7) / 8
-		if exact && end == to || !exact && (end == to || c.walks(at, data[end:to])) {
+		end := (w.Trial.End + 7) / 8
+		if end == to || !exact && c.walks(at, data[end:to]) {
 			return i
 		}
 	}
@@ -310,10 +345,11 @@ func (c *conversation) choose(p *schema.Packet, layouts []*schema.Layout, data [
 
 // Tables returns what the session has learned.
 func (c *conversation) Tables() []dissect.LearnedTable {
-	list := []dissect.LearnedTable{
-		{Sender: schema.Client, Table: c.client.modes},
-		{Sender: schema.Server, Table: c.server.modes},
-	}
+	return c.tables(c.client.table(), c.server.table())
+}
+
+func (c *conversation) tables(client, server *schema.Table) []dissect.LearnedTable {
+	list := []dissect.LearnedTable{{Sender: schema.Client, Table: client}, {Sender: schema.Server, Table: server}}
 	for _, t := range c.state.Tables {
 		if t.Decl.Name != "stream_modes" {
 			list = append(list, dissect.LearnedTable{Table: t})
