@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"opscope/cmd/refserver/internal/scenario"
+)
+
+// execute runs a command line.
+func execute(t *testing.T, args ...string) (out string, err error) {
+	t.Helper()
+	var buf bytes.Buffer
+	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	defer stop()
+	err = run(ctx, args, streams{&buf, &buf})
+	return buf.String(), err
+}
+
+func TestRecordWritesTheSameBytesForTheSameSeed(t *testing.T) {
+	for _, s := range scenarioNames() {
+		first, err := execute(t, "record", s, "-o", "-", "--seed", "5")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second, _ := execute(t, "record", s, "-o", "-", "--seed", "5"); first != second {
+			t.Errorf("%s: two runs differ", s)
+		}
+		if other, _ := execute(t, "record", s, "-o", "-", "--seed", "6"); first == other {
+			t.Errorf("%s: two seeds make the same", s)
+		}
+	}
+}
+
+func TestRecordWritesTheTruth(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "lossy.ndjson")
+	if _, err := execute(t, "record", "lossy", "-o", "-", "--log", name); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	kinds := map[string]int{}
+	for _, line := range lines {
+		var x struct {
+			Type, Captured, Place string
+			Packets               []int
+		}
+		if err := yaml.Unmarshal([]byte(line), &x); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		kinds[x.Type+x.Captured+x.Place]++
+	}
+	for _, want := range []string{"scenario", "recordwhole", "recordnone", "faultbefore the tape", "faultbehind the tape", "event"} {
+		if kinds[want] == 0 {
+			t.Errorf("no line of kind %q among %v", want, kinds)
+		}
+	}
+}
+
+func TestScenariosAreListed(t *testing.T) {
+	out, err := execute(t, "scenarios")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range scenario.All {
+		if !strings.Contains(out, s.Name+" ") || !strings.Contains(out, s.Doc) {
+			t.Errorf("%s is not listed", s.Name)
+		}
+	}
+}
+
+func TestExitCodes(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip("no sockets here: ", err)
+	}
+	defer taken.Close()
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		text string
+	}{
+		"unknown scenario":      {[]string{"record", "nonsense", "-o", "-"}, exitUsage, `unknown scenario "nonsense"`},
+		"no output":             {[]string{"record", "login"}, exitUsage, "no file to write"},
+		"no such folder":        {[]string{"record", "login", "-o", "/nonexistent/x"}, exitFile, "/nonexistent/x"},
+		"unknown flag":          {[]string{"record", "login", "--colour"}, exitUsage, "--colour"},
+		"unknown protocol":      {[]string{"serve", "chess"}, exitUsage, `"chess"`},
+		"unknown command":       {[]string{"play"}, exitUsage, `"play"`},
+		"unknown handshake":     {[]string{"serve", "wulfram", "--handshake", "firm"}, exitUsage, "firm"},
+		"no address":            {[]string{"serve", "wulfram", "--listen", "2627"}, exitUsage, "--listen 2627"},
+		"address in use":        {[]string{"serve", "wulfram", "--listen", taken.Addr().String()}, exitSocket, "in use"},
+		"nobody's address":      {[]string{"serve", "wulfram", "--listen", "192.0.2.1:2627"}, exitSocket, "192.0.2.1:2627"},
+		"no bots":               {[]string{"bot", "wulfram", "--count", "0"}, exitUsage, "--count 0"},
+		"unknown script":        {[]string{"bot", "wulfram", "--script", "dance"}, exitUsage, "dance"},
+		"log of no such folder": {[]string{"bot", "wulfram", "--log", "/nonexistent/x"}, exitFile, "/nonexistent/x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := execute(t, c.args...)
+			if exitCode(err) != c.code || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("code %d: %v", exitCode(err), err)
+			}
+			if strings.Count(err.Error(), "\n") > 1 {
+				t.Errorf("more than a line and a hint: %v", err)
+			}
+		})
+	}
+}
+
+// TestServeAndBot has bots play against a server over loopback.
+func TestServeAndBot(t *testing.T) {
+	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip("no sockets here: ", err)
+	}
+	addr := probe.Addr().String()
+	probe.Close()
+	dir := t.TempDir()
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() {
+		ended <- run(ctx, []string{"serve", "wulfram", "--listen", addr, "--log", filepath.Join(dir, "server")}, streams{&bytes.Buffer{}, &bytes.Buffer{}})
+	}()
+	var out string
+	for range 50 { // until the server listens
+		if out, err = execute(t, "bot", "wulfram", "--connect", addr, "--count", "2", "--script", "login", "--log", "-"); err == nil {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"message":"TANK"`, `"peer":"Bot1"`, `"peer":"Bot2"`, `"code":"left"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the bots tell nothing of %s", want)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("the server ended with %v", err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "server"))
+	if err != nil || !strings.Contains(string(text), `"message":"REINCARNATE"`) {
+		t.Errorf("the server's log, %d bytes, tells of no spawn: %v", len(text), err)
+	}
+}
+
+// TestManifest makes the captures that pcaps/MANIFEST.yaml gives a command of ours
+// for, and compares.
+func TestManifest(t *testing.T) {
+	const folder = "../../pcaps"
+	text, err := os.ReadFile(filepath.Join(folder, "MANIFEST.yaml"))
+	if err != nil {
+		t.Skip(err)
+	}
+	var manifest struct {
+		Captures []struct{ File, Command string }
+	}
+	if err := yaml.Unmarshal(text, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range manifest.Captures {
+		args, ours := strings.CutPrefix(c.Command, "refserver ")
+		if !ours {
+			continue
+		}
+		t.Run(c.File, func(t *testing.T) {
+			name := filepath.Join(t.TempDir(), "capture")
+			list := strings.Fields(args)
+			for i := range list {
+				if list[i] == "pcaps/"+c.File {
+					list[i] = name
+				}
+			}
+			if _, err := execute(t, list...); err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatalf("the command does not write pcaps/%s: %v", c.File, err)
+			}
+			want, err := os.ReadFile(filepath.Join(folder, c.File))
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("pcaps/%s is not what its command writes: %d bytes, want %d (%v)\ntry: %s", c.File, len(want), len(got), err, c.Command)
+			}
+			if len(want) > 60_000 {
+				t.Errorf("%d bytes are too many for a capture of pcaps/", len(want))
+			}
+		})
+	}
+}

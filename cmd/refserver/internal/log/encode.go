@@ -1,0 +1,154 @@
+package log
+
+import (
+	"encoding/hex"
+	"math"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"opscope/cmd/refserver/internal/machine"
+	"opscope/schema"
+)
+
+// masked stands in the place of a secret.
+const masked = `"***"`
+
+// appendRecord appends the keys of a record, from message on.
+func appendRecord(b []byte, t Transport, r *machine.Record) []byte {
+	b = appendText(append(b, `,"message":`...), r.Message)
+	b = appendInt(append(b, `,"opcode":`...), r.Opcode)
+	b = appendEnvelope(append(b, `,"envelope":`...), t, r)
+	b = append(b, `,"fields":`...)
+	if r.Body == nil {
+		b = append(b, "{}"...)
+	} else {
+		b = appendMembers(b, r.Body, 0, len(r.Body.Nodes))
+	}
+	b = appendInt(append(b, `,"size":`...), r.Size)
+	if r.Offset >= 0 {
+		b = appendInt(append(b, `,"offset":`...), r.Offset)
+	}
+	if r.ID > 0 {
+		b = appendInt(append(b, `,"id":`...), r.ID)
+	}
+	if r.Resend > 0 {
+		b = appendInt(append(b, `,"resend_of":`...), r.Resend)
+	}
+	if r.Opaque {
+		b = append(b, `,"opaque":true`...)
+	}
+	if r.Note != "" {
+		b = appendText(append(b, `,"note":`...), r.Note)
+	}
+	return b
+}
+
+// appendEnvelope appends the mode of a UDP record and what its envelope holds.
+func appendEnvelope(b []byte, t Transport, r *machine.Record) []byte {
+	b = append(b, '{')
+	key := func(name string, v int) {
+		if b[len(b)-1] != '{' {
+			b = append(b, ',')
+		}
+		b = appendInt(append(append(append(b, '"'), name...), `":`...), v)
+	}
+	if t == UDP {
+		key("mode", r.Mode)
+	}
+	if r.Seq >= 0 {
+		key("seq", r.Seq)
+	}
+	if r.Length >= 0 {
+		key("length", r.Length)
+	}
+	return append(b, '}')
+}
+
+// appendMembers appends the nodes from index from to index to as an object.
+func appendMembers(b []byte, t *schema.Tree, from, to int) []byte {
+	b = append(b, '{')
+	for i := from; i < to; i = t.Next(i) {
+		f := t.Nodes[i].Field
+		if f.Hidden || f.Part {
+			continue
+		}
+		if b[len(b)-1] != '{' {
+			b = append(b, ',')
+		}
+		b = append(appendText(b, f.Name), ':')
+		b = appendValue(b, t, i)
+	}
+	return append(b, '}')
+}
+
+func appendElements(b []byte, t *schema.Tree, i int) []byte {
+	b = append(b, '[')
+	for k := i + 1; k < t.Next(i); k = t.Next(k) {
+		if k > i+1 {
+			b = append(b, ',')
+		}
+		b = appendValue(b, t, k)
+	}
+	return append(b, ']')
+}
+
+func appendValue(b []byte, t *schema.Tree, i int) []byte {
+	n := &t.Nodes[i]
+	if n.Field != nil && n.Field.Redact == schema.Secret {
+		return append(b, masked...)
+	}
+	switch n.Kind {
+	case schema.Uint, schema.IPv4:
+		return strconv.AppendUint(b, n.Num, 10)
+	case schema.Int:
+		return strconv.AppendInt(b, int64(n.Num), 10)
+	case schema.Float:
+		return appendFloat(b, n.Float())
+	case schema.Text, schema.String:
+		return appendText(b, string(t.AppendText(nil, i)))
+	case schema.Bytes, schema.GUID:
+		return append(hex.AppendEncode(append(b, '"'), t.AppendBytes(nil, i)), '"')
+	case schema.Struct:
+		return appendMembers(b, t, i+1, t.Next(i))
+	case schema.Array:
+		return appendElements(b, t, i)
+	}
+	return append(b, "null"...)
+}
+
+// appendFloat appends the shortest digits that read back as v. JSON has no word
+// for infinities and for what is no number.
+func appendFloat(b []byte, v float64) []byte {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		return append(b, "null"...)
+	}
+	return strconv.AppendFloat(b, v, 'g', -1, 64)
+}
+
+func appendInt(b []byte, v int) []byte { return strconv.AppendInt(b, int64(v), 10) }
+
+func appendBool(b []byte, v bool) []byte { return strconv.AppendBool(b, v) }
+
+// appendTime appends a time as RFC 3339 in UTC with nanoseconds.
+func appendTime(b []byte, t time.Time) []byte {
+	return t.UTC().AppendFormat(b, `"2006-01-02T15:04:05.000000000Z"`)
+}
+
+// appendText appends a JSON string. Control bytes and DEL are escaped; what is no
+// UTF-8 becomes U+FFFD.
+func appendText(b []byte, s string) []byte {
+	const digits = "0123456789abcdef"
+	b = append(b, '"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b = append(b, '\\', byte(r))
+		case r < ' ' || r == 0x7f:
+			b = append(b, '\\', 'u', '0', '0', digits[r>>4], digits[r&15])
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return append(b, '"')
+}

@@ -1,0 +1,133 @@
+package scenario
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/tape"
+)
+
+// Scenario is a session, or several, with what goes wrong.
+type Scenario struct {
+	Name        string
+	Doc         string // one line
+	Protocol    string
+	Duration    time.Duration // at most; the run ends when all bots are done
+	Link        tape.Link
+	MTU         int  // 0 for 1500
+	Nanoseconds bool // the resolution of the capture; else microseconds
+	Faults      Faults
+	// Cast lists the machines for a seed.
+	Cast func(seed uint64) []Role
+	// Acks tells acknowledgements from other records; nil knows none.
+	Acks Acks
+}
+
+// Role is a machine with its place.
+type Role struct {
+	Name   string
+	Addr   netip.AddrPort
+	Server bool          // it accepts connections at Addr
+	Start  time.Duration // when it gets its first Tick
+	Build  func(machine.Observer) machine.Machine
+}
+
+// Result is what is true of a run.
+type Result struct {
+	Scenario string
+	Protocol string
+	Seed     uint64
+	Sent     []Sent
+	Streams  []Stream
+	Faults   []Fault
+	Events   []Event
+	Wire     int // packets on the wire
+}
+
+// Start is when every scenario starts.
+var Start = time.Date(2026, 11, 29, 20, 15, 2, 0, time.UTC)
+
+// grace is how long a run goes on when all bots are done.
+const grace = 600 * time.Millisecond
+
+// Run plays the scenario and writes its capture.
+func (s *Scenario) Run(w io.Writer, seed uint64) (*Result, error) {
+	out := bufio.NewWriter(w)
+	file, err := tape.NewFile(out, tape.FileOptions{
+		Link: s.Link.Type, Snap: s.Faults.Capture.Snap, Interface: "lan0", Microseconds: !s.Nanoseconds,
+		Comment: fmt.Sprintf("scenario %s, seed %d", s.Name, seed),
+	})
+	if err != nil {
+		return nil, err
+	}
+	n := s.network(seed)
+	n.camera = tape.NewCamera(file, s.Faults.Capture.camera(Start), newChance(seed, 4))
+	for _, r := range s.Cast(seed) {
+		n.add(r.Name, r.Addr, r.Server, r.Build)
+		n.nodes[len(n.nodes)-1].begin(Start.Add(r.Start))
+	}
+	n.play(Start.Add(s.Duration))
+	if err := firstError(n.err, file.Flush(), out.Flush()); err != nil {
+		return nil, fmt.Errorf("scenario %s, seed %d: %w", s.Name, seed, err)
+	}
+	r := &Result{
+		Scenario: s.Name, Protocol: s.Protocol, Seed: seed,
+		Sent: n.truth(s.Acks), Faults: n.faults, Events: n.events, Wire: n.wire,
+	}
+	for _, e := range n.streams {
+		r.Streams = append(r.Streams, e.bytes())
+	}
+	return r, nil
+}
+
+// network returns the network of a scenario, without machines.
+func (s *Scenario) network(seed uint64) *network {
+	n := &network{
+		stack: tape.Stack{Link: s.Link, MTU: s.MTU}, shape: s.Faults.Stream,
+		before: newDice(seed, 1, s.Faults.Before), behind: newDice(seed, 2, s.Faults.Behind),
+		jitter: newDice(seed, 3, Path{Delay: jitter}), random: newChance(seed, 5),
+		endpoints: map[pair]*endpoint{}, fifo: map[path]time.Time{},
+	}
+	n.now = Start
+	return n
+}
+
+// play runs until the time is over, or until all bots are done and a while longer.
+func (n *network) play(until time.Time) {
+	n.run(until, func() bool { return n.err != nil || n.finished() })
+	if n.err == nil && n.finished() {
+		end := n.now.Add(grace)
+		if end.After(until) {
+			end = until
+		}
+		n.run(end, func() bool { return n.err != nil })
+	}
+}
+
+// finished reports whether all bots are done.
+func (n *network) finished() bool {
+	bots := 0
+	for _, x := range n.nodes {
+		if x.server {
+			continue
+		}
+		if bots++; !x.done {
+			return false
+		}
+	}
+	return bots > 0
+}
+
+// firstError returns the first that is one.
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

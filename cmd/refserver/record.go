@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"opscope/cmd/refserver/internal/scenario"
+)
+
+// recordOptions are what `refserver record` was asked for.
+type recordOptions struct {
+	output string
+	log    string
+	seed   uint64
+}
+
+func newRecord(s streams) *cobra.Command {
+	var o recordOptions
+	c := &cobra.Command{
+		Use:   "record SCENARIO -o FILE",
+		Short: "Play a scenario in memory and write its capture",
+		Long: `record plays a scenario over a network in memory and writes what passes its tape as
+pcapng. The same scenario and seed make the same bytes.
+
+--log writes what is true of every record, as NDJSON: which packets carry it,
+whether the capture has it whole, whether it arrived, who acknowledged it where. It
+also tells every fault, those of the network apart from those of the capture.`,
+		Example: `  refserver record login -o login.pcapng
+  refserver record lossy -o - --seed 7 | opscope decode -
+  refserver record tcp-trouble -o trouble.pcapng --log trouble.ndjson`,
+		Args: cobra.ExactArgs(1),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return scenarioNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error { return record(s, args[0], &o) },
+	}
+	f := c.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.output, "output", "o", "", "write the capture to this `FILE`, - is standard output")
+	f.Uint64Var(&o.seed, "seed", 1, "the `NUMBER` that everything random is drawn from")
+	f.StringVar(&o.log, "log", "", "write the truth about each record to this `FILE`, - is standard output")
+	return c
+}
+
+func scenarioNames() []string {
+	names := []string{mixed}
+	for _, s := range scenario.All {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// mixed is the scenario whose faults come from the seed.
+const mixed = "mixed"
+
+// record plays a scenario.
+func record(s streams, name string, o *recordOptions) error {
+	if o.output == "" {
+		return usage("no file to write\ntry: refserver record %s -o FILE", name)
+	}
+	if o.output == "-" && o.log == "-" {
+		return usage("the capture and the log cannot both go to standard output")
+	}
+	play, ok := scenario.Find(name)
+	if name == mixed {
+		play, ok = scenario.Mixed(o.seed), true
+	}
+	if !ok {
+		return usage("unknown scenario %q\ntry: refserver scenarios", name)
+	}
+	var result *scenario.Result
+	err := writeFile(s, o.output, func(w io.Writer) (err error) {
+		result, err = play.Run(w, o.seed)
+		return err
+	})
+	if err != nil || o.log == "" {
+		return err
+	}
+	return writeFile(s, o.log, result.WriteLog)
+}
+
+// writeFile has a file written, or standard output.
+func writeFile(s streams, name string, write func(io.Writer) error) error {
+	if name == "-" {
+		w := bufio.NewWriter(s.out)
+		return fileError(errors.Join(write(w), w.Flush()))
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return fileError(err)
+	}
+	w := bufio.NewWriter(f)
+	if err := errors.Join(write(w), w.Flush(), f.Close()); err != nil {
+		return fileError(fmt.Errorf("%s: %w", name, err))
+	}
+	return nil
+}
+
+func fileError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exitError{exitFile, err}
+}

@@ -1,0 +1,557 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"opscope/cmd/refserver/internal/scenario"
+	"opscope/dissect"
+	"opscope/dissect/capture"
+	"opscope/dissect/protocols"
+	"opscope/schema"
+)
+
+var seeds = flag.Int("seeds", 10, "how many mixed scenarios the round trip plays")
+
+// The round trip: the reference server plays a scenario, the dissector reads its
+// capture, and what it finds is compared with what is true.
+//
+// What must hold, whatever the faults: every record that the capture has whole is
+// found, once, in the order of its stream, unless a gap in front of it took the
+// place where frames begin; nothing is found that was not sent; and what was lost
+// is told.
+func TestRoundTrip(t *testing.T) {
+	for _, s := range scenario.All {
+		for seed := range uint64(3) {
+			t.Run(fmt.Sprintf("%s, seed %d", s.Name, seed+1), func(t *testing.T) { roundTrip(t, &s, seed+1) })
+		}
+	}
+}
+
+func TestRoundTripMixed(t *testing.T) {
+	for seed := range uint64(*seeds) {
+		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
+			s := scenario.Mixed(seed)
+			roundTrip(t, &s, seed)
+		})
+	}
+}
+
+func roundTrip(t *testing.T, s *scenario.Scenario, seed uint64) {
+	var buf bytes.Buffer
+	truth, err := s.Run(&buf, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(truth.Sent) == 0 {
+		t.Fatal("nothing was sent")
+	}
+	found := read(t, buf.Bytes())
+	c := comparison{t: t, scenario: s, truth: truth, found: found}
+	c.run()
+	if t.Failed() {
+		t.Logf("play it again: refserver record %s --seed %d -o x.pcapng --log x.ndjson; faults %+v", s.Name, seed, s.Faults)
+	}
+}
+
+// read dissects a capture.
+func read(t *testing.T, data []byte) *collector {
+	t.Helper()
+	f, err := capture.OpenReader("round trip", bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	c := &collector{}
+	p := dissect.NewPipeline(c, dissect.Options{Protocols: protocols.All, Hold: time.Minute})
+	if _, err := p.Run(context.Background(), f); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// collector keeps copies of records.
+type collector struct {
+	frames, gaps, events, sessions []dissect.Record
+	acks                           map[int]dissect.Ack // that came after their record, by its N
+}
+
+func (c *collector) Flush() error { return nil }
+
+func (c *collector) Write(r *dissect.Record) error {
+	k := *r
+	k.Packets, k.Notes = slices.Clone(r.Packets), slices.Clone(r.Notes)
+	k.Body.Nodes, k.Body.Data = slices.Clone(r.Body.Nodes), bytes.Clone(r.Body.Data)
+	k.Raw, k.Rest = bytes.Clone(r.Raw), bytes.Clone(r.Rest)
+	switch r.Type {
+	case dissect.FrameRecord:
+		c.frames = append(c.frames, k)
+	case dissect.GapRecord:
+		c.gaps = append(c.gaps, k)
+	case dissect.EventRecord:
+		c.events = append(c.events, k)
+	case dissect.SessionRecord:
+		c.sessions = append(c.sessions, k)
+	case dissect.AckRecord:
+		if c.acks == nil {
+			c.acks = map[int]dissect.Ack{}
+		}
+		c.acks[r.Acked] = r.Ack
+	}
+	return nil
+}
+
+// comparison compares what was found with what is true.
+type comparison struct {
+	t        *testing.T
+	scenario *scenario.Scenario
+	truth    *scenario.Result
+	found    *collector
+	failures int
+}
+
+// maxFailures is how many disagreements of one scenario are told.
+const maxFailures = 12
+
+func (c *comparison) errorf(format string, args ...any) {
+	c.t.Helper()
+	if c.failures++; c.failures <= maxFailures {
+		c.t.Errorf(format, args...)
+	}
+}
+
+// route is one direction of a flow.
+type route struct {
+	transport schema.Transport
+	src, dst  netip.AddrPort
+}
+
+func (c *comparison) run() {
+	sent, found := map[route][]*scenario.Sent{}, map[route][]*dissect.Record{}
+	var routes []route
+	for i := range c.truth.Sent {
+		s := &c.truth.Sent[i]
+		r := route{s.Transport, s.Src, s.Dst}
+		if sent[r] == nil {
+			routes = append(routes, r)
+		}
+		sent[r] = append(sent[r], s)
+	}
+	for i := range c.found.frames {
+		f := &c.found.frames[i]
+		r := route{f.Transport, f.Src, f.Dst}
+		found[r] = append(found[r], f)
+	}
+	for _, r := range routes {
+		if r.transport == schema.TCP {
+			c.stream(r, sent[r], found[r])
+		} else {
+			c.datagrams(r, sent[r], found[r])
+		}
+		delete(found, r)
+	}
+	c.gaps()
+	for _, r := range routes {
+		if r.transport == schema.UDP && c.known(r) {
+			c.sequences(r, sent[r])
+		}
+	}
+	for r, list := range found {
+		c.errorf("invented: %d records from %v to %v over %v", len(list), r.src, r.dst, r.transport)
+	}
+}
+
+// known reports whether the capture has all the context of the side that sends
+// between these ends, and of its peer: what its bodies and envelopes need.
+func (c *comparison) known(r route) bool {
+	if c.scenario.Faults.Capture.Start > 0 {
+		return false
+	}
+	for i := range c.truth.Sent {
+		s := &c.truth.Sent[i]
+		same := s.Src.Addr() == r.src.Addr() && s.Dst.Addr() == r.dst.Addr() || s.Src.Addr() == r.dst.Addr() && s.Dst.Addr() == r.src.Addr()
+		teaches := s.Message == "TRANSLATION" || s.Message == "BEHAVIOR" || s.Message == "D_HANDSHAKE" || s.Message == "HELLO"
+		if same && teaches && s.Captured != scenario.Whole && s.Wire > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// datagrams compares the records of one direction of a UDP flow: datagram by
+// datagram, in the order of the capture.
+func (c *comparison) datagrams(r route, sent []*scenario.Sent, found []*dissect.Record) {
+	known := c.known(r)
+	next := 0
+	for i := 0; i < len(sent); {
+		n := i + 1
+		for n < len(sent) && sent[n].Datagram() == sent[i].Datagram() {
+			n++
+		}
+		group := sent[i:n]
+		i = n
+		packets := group[0].DatagramPackets()
+		from := next
+		for next < len(found) && subset(found[next].Packets, packets) {
+			next++
+		}
+		c.datagram(group, found[from:next], known)
+	}
+	for _, f := range found[next:] {
+		c.errorf("invented, or out of order: %s", describe(f))
+	}
+}
+
+// subset reports whether all of a, and there are some, are among b.
+func subset(a, b []int) bool {
+	return len(a) > 0 && !slices.ContainsFunc(a, func(x int) bool { return !slices.Contains(b, x) })
+}
+
+// datagram compares the records of one datagram.
+func (c *comparison) datagram(sent []*scenario.Sent, found []*dissect.Record, known bool) {
+	for i, s := range sent {
+		if s.Captured == scenario.None {
+			continue
+		}
+		at := slices.IndexFunc(found, func(f *dissect.Record) bool { return f.Offset == s.Position })
+		switch {
+		case at < 0 && s.Captured == scenario.Partly && s.Fragments() > 1:
+			// An incomplete datagram: there is an event instead.
+		case at < 0 && s.Captured == scenario.Partly && i > 0 && sent[i-1].Mode == 0 && sent[i-1].Captured == scenario.Partly:
+		case at < 0 && !known:
+			// An earlier record of the datagram may have swallowed it.
+		case at < 0:
+			c.errorf("not found: %s", tell(s))
+		case s.Captured == scenario.Whole:
+			c.record(s, found[at], known)
+		case known && found[at].Err == nil && !noted(found[at], "not_captured") && !s.Opaque:
+			c.errorf("cut, and not told: %s\n  is %s", describe(found[at]), tell(s))
+		}
+	}
+	if !known {
+		return
+	}
+	for _, f := range found {
+		if !slices.ContainsFunc(sent, func(s *scenario.Sent) bool { return s.Position == f.Offset }) {
+			c.errorf("invented: %s", describe(f))
+		}
+	}
+}
+
+// stream compares the frames of one direction of a connection. A frame that the
+// capture has may be passed over while the dissector looks for a boundary.
+func (c *comparison) stream(r route, sent []*scenario.Sent, found []*dissect.Record) {
+	slices.SortStableFunc(sent, func(a, b *scenario.Sent) int { return int(a.Position - b.Position) })
+	known := c.known(r)
+	shift := int64(0) // of the offsets, where the start was not captured
+	missing := false  // since the last frame that was found
+	next := 0
+	for _, s := range sent {
+		if s.Captured != scenario.Whole || s.Late {
+			missing = missing || s.Wire > 0
+			if next < len(found) && c.partly(s, found[next], shift) {
+				next++
+			}
+			continue
+		}
+		if next < len(found) && c.same(s, found[next], &shift) {
+			c.record(s, found[next], known)
+			missing = false
+			next++
+			continue
+		}
+		if !missing {
+			got := "nothing"
+			if next < len(found) {
+				got = describe(found[next])
+			}
+			c.errorf("not found: %s\n  next is %s", tell(s), got)
+		}
+	}
+	for _, f := range found[next:] {
+		c.errorf("invented, or out of order: %s", describe(f))
+	}
+}
+
+// partly reports whether f is what the capture has of s, and compares the two.
+func (c *comparison) partly(s *scenario.Sent, f *dissect.Record, shift int64) bool {
+	if s.Captured == scenario.None || f.Offset+shift != s.Position || !subset(f.Packets, s.Packets) {
+		return false
+	}
+	if f.Message != s.Message && f.Message != "" { // the opcode may be what is missing
+
+		c.errorf("message: %s\n  is %s", describe(f), tell(s))
+	}
+	if s.Captured == scenario.Partly && f.Err == nil && !noted(f, "not_captured") {
+		c.errorf("cut, and not told: %s\n  is %s", describe(f), tell(s))
+	}
+	return true
+}
+
+func noted(f *dissect.Record, code string) bool {
+	return slices.ContainsFunc(f.Notes, func(n dissect.Note) bool { return n.Code == code })
+}
+
+// same reports whether f is s in the stream, by place.
+func (c *comparison) same(s *scenario.Sent, f *dissect.Record, shift *int64) bool {
+	if f.Size != s.Size || !equalSets(f.Packets, s.Packets) {
+		return false
+	}
+	if f.Offset+*shift != s.Position {
+		if *shift != 0 || c.opened(s) {
+			return false
+		}
+		*shift = s.Position - f.Offset
+	}
+	return true
+}
+
+// opened reports whether the capture has the start of the stream of s.
+func (c *comparison) opened(s *scenario.Sent) bool {
+	return c.scenario.Faults.Capture == scenario.Capture{}
+}
+
+func equalSets(a, b []int) bool {
+	a, b = slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b))
+	return slices.Equal(slices.Compact(a), b)
+}
+
+// once reports whether every packet is there once.
+func once(packets []int) bool {
+	sorted := slices.Sorted(slices.Values(packets))
+	return len(slices.Compact(sorted)) == len(packets)
+}
+
+// record compares one record.
+func (c *comparison) record(s *scenario.Sent, f *dissect.Record, known bool) {
+	if f.Message != s.Message || f.Opcode != s.Opcode {
+		if known {
+			c.errorf("message: %s\n  is %s", describe(f), tell(s))
+		}
+		return
+	}
+	direction := dissect.ClientToServer
+	if s.Sender == schema.Server {
+		direction = dissect.ServerToClient
+	}
+	e := &f.Envelope
+	switch {
+	case f.Direction != direction:
+		c.errorf("direction: %s\n  is %s", describe(f), tell(s))
+	case !once(f.Packets):
+		c.errorf("a packet twice: %s\n  is %s", describe(f), tell(s))
+	case !known && (e.Mode != s.Mode || f.Err != nil || f.Context == schema.Default || f.Context == schema.Guessed):
+		return // read without the sender's handshake, or without the widths
+	case !equalSets(f.Packets, s.Packets):
+		c.errorf("packets: %s\n  is %s", describe(f), tell(s))
+	case e.Mode != s.Mode || e.Seq != s.Seq || e.Length != s.Length || f.Size != s.Size:
+		c.errorf("envelope: %s\n  is %s", describe(f), tell(s))
+	case f.Err != nil && known:
+		c.errorf("error %v: %s\n  is %s", f.Err, describe(f), tell(s))
+	case f.Err == nil && f.Context != schema.Default && f.Context != schema.Guessed:
+		c.body(s, f)
+	}
+	c.ack(s, f, known)
+}
+
+// body compares the values of a record.
+func (c *comparison) body(s *scenario.Sent, f *dissect.Record) {
+	if s.Body == nil {
+		return
+	}
+	if s.Opaque {
+		if i := s.Body.Field("opaque"); i >= 0 && !bytes.Equal(s.Body.AppendBytes(nil, i), f.Rest) {
+			c.errorf("opaque body: %s\n  is %s", describe(f), tell(s))
+		}
+		return
+	}
+	if len(f.Rest) > 0 && s.Note == "" {
+		c.errorf("left over: %s\n  is %s", describe(f), tell(s))
+	}
+	if path := differ(s.Body, &f.Body, 0, len(s.Body.Nodes), 0, len(f.Body.Nodes), ""); path != "" {
+		c.errorf("field %s: %s\n  is %s", path, describe(f), tell(s))
+	}
+}
+
+// differ compares members that were sent with those that were found, and returns
+// the first that differs. What was found may have more: computed values.
+func differ(want, got *schema.Tree, wi, wn, gi, gn int, path string) string {
+	for i := wi; i < wn; i = want.Next(i) {
+		n := &want.Nodes[i]
+		name := n.Field.Name
+		if n.Kind == schema.Null || name == "_" {
+			continue
+		}
+		at := got.Find(gi, gn, name)
+		if at < 0 {
+			return path + name + " is not there"
+		}
+		if d := differValue(want, got, i, at, path+name); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+func differValue(want, got *schema.Tree, i, k int, path string) string {
+	w, g := &want.Nodes[i], &got.Nodes[k]
+	switch w.Kind {
+	case schema.Struct:
+		return differ(want, got, i+1, want.Next(i), k+1, got.Next(k), path+".")
+	case schema.Array:
+		a, b := i+1, k+1
+		for n := 0; ; n++ {
+			endA, endB := a >= want.Next(i), b >= got.Next(k)
+			if endA != endB {
+				return fmt.Sprintf("%s has another number of elements", path)
+			}
+			if endA {
+				return ""
+			}
+			if d := differValue(want, got, a, b, fmt.Sprintf("%s[%d]", path, n)); d != "" {
+				return d
+			}
+			a, b = want.Next(a), got.Next(b)
+		}
+	case schema.Uint, schema.Int:
+		if g.Kind == schema.Float && g.Float() == float64(int64(w.Num)) || g.Num == w.Num || g.Bits > 0 && g.Num == w.Num&(1<<g.Bits-1) {
+			return ""
+		}
+		return fmt.Sprintf("%s is %d, want %d", path, int64(g.Num), int64(w.Num))
+	case schema.Float:
+		if math.Abs(g.Float()-w.Float()) <= 1e-9*math.Abs(w.Float()) {
+			return ""
+		}
+		return fmt.Sprintf("%s is %v, want %v", path, g.Float(), w.Float())
+	case schema.String, schema.Text:
+		if a, b := got.AppendText(nil, k), want.AppendText(nil, i); !bytes.Equal(a, b) {
+			return fmt.Sprintf("%s is %q, want %q", path, a, b)
+		}
+	case schema.Bytes:
+		if a, b := got.AppendBytes(nil, k), want.AppendBytes(nil, i); !bytes.Equal(a, b) {
+			return fmt.Sprintf("%s is %x, want %x", path, a, b)
+		}
+	}
+	return ""
+}
+
+// ack compares the acknowledgement of a record.
+func (c *comparison) ack(s *scenario.Sent, f *dissect.Record, known bool) {
+	if s.Seq < 0 || f.Envelope.Seq != s.Seq || s.Transport != schema.UDP {
+		return
+	}
+	a := f.Ack
+	if late, ok := c.found.acks[f.N]; ok {
+		a = late
+	}
+	if !known && (a.By == 0 || a.By > s.AckedBy) {
+		return // the first acknowledgement may stand behind what could not be read
+	}
+	if s.AckedBy != a.By && a.State != dissect.AckIgnored {
+		c.errorf("acknowledged by packet %d (%s), want %d: %s\n  is %s", a.By, a.State, s.AckedBy, describe(f), tell(s))
+	}
+}
+
+func describe(f *dissect.Record) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "found #%d %s in packets %v, %s %s, mode %d seq %d length %d, size %d at %d", f.N, f.Message, f.Packets,
+		f.Transport, f.Direction, f.Envelope.Mode, f.Envelope.Seq, f.Envelope.Length, f.Size, f.Offset)
+	for _, n := range f.Notes {
+		fmt.Fprintf(&b, ", %s %s", n.Code, n.Text)
+	}
+	if f.Err != nil {
+		fmt.Fprintf(&b, ", error %v", f.Err)
+	}
+	if len(f.Rest) > 0 {
+		fmt.Fprintf(&b, ", rest %s", hex.EncodeToString(f.Rest[:min(len(f.Rest), 32)]))
+	}
+	return b.String()
+}
+
+func tell(s *scenario.Sent) string {
+	return fmt.Sprintf("sent %s %d %s in packets %v (%s), %s, mode %d seq %d length %d, size %d at %d, resend %d, wire %d %s",
+		s.By, s.ID, s.Message, s.Packets, s.Captured, s.Transport, s.Mode, s.Seq, s.Length, s.Size, s.Position, s.Resend, s.Wire, s.Note)
+}
+
+// gaps compares the bytes of streams that were told as lost with those that the
+// capture misses. Before the first byte and behind the last nobody need know. What the
+// snap length cut from a record is told by the record.
+func (c *comparison) gaps() {
+	told := map[route]int64{}
+	for i := range c.found.gaps {
+		g := &c.found.gaps[i]
+		told[route{schema.TCP, g.Src, g.Dst}] += g.Bytes
+	}
+	for _, s := range c.truth.Streams {
+		n := told[route{schema.TCP, s.Src, s.Dst}]
+		least := s.Inside
+		if c.scenario.Faults.Capture.Snap > 0 {
+			least = 0
+		}
+		if s.Missing < s.Bytes && n < least || n > s.Missing+s.Late {
+			c.errorf("lost from %v to %v: %d bytes are told, %d to %d are not captured", s.Src, s.Dst, n, least, s.Missing+s.Late)
+		}
+	}
+}
+
+// sequences looks for what is told of sequences that the capture misses while it
+// has later ones: on a record of the stream, or on an acknowledgement.
+func (c *comparison) sequences(r route, sent []*scenario.Sent) {
+	type stream struct{ opcode, seq int }
+	captured, missed := map[stream]bool{}, map[stream]*scenario.Sent{}
+	last := map[int]int{} // the last wire packet with a record of the opcode that was captured
+	for _, s := range sent {
+		if s.Seq < 0 || s.Wire == 0 {
+			continue
+		}
+		k := stream{s.Opcode, s.Seq}
+		if s.Captured == scenario.Whole {
+			captured[k] = true
+			if s.Resend == 0 {
+				last[s.Opcode] = s.Wire
+			}
+		} else if missed[k] == nil {
+			missed[k] = s
+		}
+	}
+	for k, s := range missed {
+		if !captured[k] && s.Wire < last[k.opcode] && !c.told(r, k.seq) {
+			c.errorf("missed, and not told: %s", tell(s))
+		}
+	}
+}
+
+// told reports whether a note says of a sequence from r that it was not seen.
+func (c *comparison) told(r route, seq int) bool {
+	for i := range c.found.frames {
+		f := &c.found.frames[i]
+		for _, n := range f.Notes {
+			forth := f.Src == r.src && f.Dst == r.dst && (n.Code == "sequence_gap" || n.Code == "sequence_skipped" || n.Code == "out_of_window")
+			back := f.Src == r.dst && f.Dst == r.src && n.Code == "acked_unseen"
+			var a, b int
+			switch {
+			case !forth && !back:
+			case n.Code == "out_of_window":
+				return true
+			default:
+				if k, _ := fmt.Sscanf(n.Text, "sequences %d to %d", &a, &b); k < 2 {
+					fmt.Sscanf(n.Text, "sequence %d", &a)
+					b = a
+				}
+				if a <= seq && seq <= b {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
