@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
@@ -93,6 +94,14 @@ it another port, --protocol every flow.`,
 	f.IntVar(&o.width, "width", 0, "columns of a line of text, -1 for no limit; 0 is the terminal's width, else 120")
 	f.BoolVarP(&o.numeric, "no-resolve", "n", false, "print numbers, not names, of hosts and ports (always so)")
 	f.BoolVarP(&o.buffered, "line-buffered", "l", false, "write each record at once")
+	for flag, words := range map[string][]string{
+		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(),
+		"time": {"a", "ad", "adoy", "d", "dd", "e", "r", "u", "ud", "udoy"},
+	} {
+		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // no such flag: the line above is wrong
+		}
+	}
 	return c
 }
 
@@ -107,6 +116,11 @@ func decode(ctx context.Context, s streams, files []string, o *decodeOptions) er
 	}
 	var failed error
 	for i, name := range files {
+		if len(files) > 1 && d.json == nil {
+			if err := d.heading(name); err != nil {
+				return &exitError{exitInput, fmt.Errorf("output: %w", err)}
+			}
+		}
 		err := d.file(ctx, i, name)
 		if errors.Is(err, errEnough) || errors.Is(err, errInterrupted) {
 			break
@@ -142,11 +156,20 @@ type decoding struct {
 	protocols []dissect.Protocol
 	only      dissect.Protocol
 	assigned  []dissect.Assignment
+	schemas   map[string]*schema.Protocol // by name, with the user's files over them
 	shown     int
 }
 
 func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	d := &decoding{decodeOptions: o, streams: s, protocols: protocols.All}
+	switch {
+	case o.count < 0:
+		return nil, usage("-c %d: want a number of records, 0 for all", o.count)
+	case o.hold < 0:
+		return nil, usage("--hold %v: want a time such as 2s, 0 to hold nothing", o.hold)
+	case o.tables && o.format == "json":
+		return nil, usage("--tables prints text, not JSON\ntry: without -T json")
+	}
 	if err := d.choose(); err != nil {
 		return nil, err
 	}
@@ -196,9 +219,39 @@ func (d *decoding) choose() error {
 		}
 		d.assigned = append(d.assigned, a)
 	}
+	return d.overlayAll()
+}
+
+// overlayAll puts the user's schema files over the built-in schemas. A directory
+// that has nothing for any of them is an error.
+func (d *decoding) overlayAll() error {
 	for _, dir := range d.schema {
 		if _, err := os.Stat(dir); err != nil {
 			return usage("--schema: %w", err)
+		}
+	}
+	d.schemas = map[string]*schema.Protocol{}
+	used := map[string]bool{}
+	for _, p := range protocols.All {
+		s, err := p.Schema()
+		if err != nil {
+			return &exitError{exitUsage, err}
+		}
+		name := s.Name
+		for _, dir := range d.schema {
+			over, err := s.Overlay(os.DirFS(dir), ".")
+			if err != nil {
+				return &exitError{exitUsage, fmt.Errorf("--schema %s: %w", dir, err)}
+			}
+			used[dir] = used[dir] || over != s
+			s = over
+		}
+		d.schemas[name] = s
+	}
+	for _, dir := range d.schema {
+		if !used[dir] {
+			return usage("--schema %s: nothing there for a known protocol\ntry: protocol: %s at the top of a file",
+				dir, strings.Join(schema.BuiltinNames(), " or "))
 		}
 	}
 	return nil
@@ -244,29 +297,14 @@ func parseDecodeAs(rule string) (a dissect.Assignment, err error) {
 	return a, err
 }
 
-// overlay puts the user's schema files over a built-in schema.
+// overlay returns the schema in the place of a built-in one.
 func (d *decoding) overlay(p *schema.Protocol) (*schema.Protocol, error) {
-	for _, dir := range d.schema {
-		q, err := p.Overlay(os.DirFS(dir), ".")
-		if err != nil {
-			return nil, &exitError{exitUsage, err}
-		}
-		p = q
-	}
-	return p, nil
+	return d.schemas[p.Name], nil
 }
 
-// schemaOf returns the schema of a protocol, for the names of what it has.
-func (d *decoding) schemaOf(name string) *schema.Protocol {
-	p, err := schema.Builtin(name)
-	if err != nil {
-		return nil
-	}
-	if q, err := d.overlay(p); err == nil {
-		return q
-	}
-	return p
-}
+// schemaOf returns the schema of a protocol, nil for none: for the names of what
+// it has.
+func (d *decoding) schemaOf(name string) *schema.Protocol { return d.schemas[name] }
 
 // Write counts the records that are shown, and ends the run after enough of them.
 func (d *decoding) Write(r *dissect.Record) error {
@@ -285,21 +323,39 @@ func (d *decoding) Write(r *dissect.Record) error {
 // Flush writes out what is buffered.
 func (d *decoding) Flush() error { return d.out.Flush() }
 
+// heading says which of several files comes now.
+func (d *decoding) heading(name string) error {
+	if err := d.out.Flush(); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		name = strconv.Quote(name)
+	}
+	_, err := fmt.Fprintf(d.streams.out, "-- file: %s --\n", name)
+	return err
+}
+
 // file decodes one file.
 func (d *decoding) file(ctx context.Context, index int, name string) error {
-	f, err := d.open(name)
+	f, err := d.open(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	var result *dissect.Result
 	if f.Format() == capture.NDJSON {
-		result, err = d.records(ctx, f.Text())
+		if d.tables {
+			return usage("%s: holds records, and tables are learned from packets\ntry: --tables on the capture that the records came from", name)
+		}
+		result, err = d.records(ctx, name, f.Text())
 	} else {
 		result, err = d.packets(ctx, f, index, name == "-")
 	}
 	for _, w := range f.Warnings() {
 		fmt.Fprintf(d.err, "opscope: %s: %s\n", name, w)
+	}
+	if err == nil && !d.quiet && len(result.Summary.Records) == 0 {
+		fmt.Fprintf(d.err, "opscope: %s: %s\n", name, nothingIn(&result.Summary))
 	}
 	if result != nil {
 		if e := d.epilogue(index, result); e != nil && err == nil {
@@ -309,25 +365,20 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 	return err
 }
 
-func (d *decoding) open(name string) (*capture.File, error) {
+// nothingIn says why a file gave no records, for somebody who waits for some.
+func nothingIn(s *dissect.Summary) string {
+	if s.Packets == 0 {
+		return "no packets, and no records"
+	}
+	return fmt.Sprintf("no records of a known protocol (packets: %d, flows of something else: %d)\n"+
+		"try: -d udp.port==PORT,PROTOCOL, or --protocol PROTOCOL", s.Packets, s.OtherFlows)
+}
+
+func (d *decoding) open(ctx context.Context, name string) (*capture.File, error) {
 	if name != "-" {
 		return capture.Open(name)
 	}
-	return capture.OpenReader("-", &flusher{d.in, d.out})
-}
-
-// flusher writes out what is buffered before it waits for more input, so that a
-// live pipe shows what has come.
-type flusher struct {
-	in  io.Reader
-	out dissect.Sink
-}
-
-func (f *flusher) Read(p []byte) (int, error) {
-	if err := f.out.Flush(); err != nil {
-		return 0, err
-	}
-	return f.in.Read(p)
+	return capture.OpenReader(name, newStandardInput(ctx, d.in, d.out))
 }
 
 // packets dissects a capture.
@@ -343,7 +394,7 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 }
 
 // records reads opscope's own NDJSON.
-func (d *decoding) records(ctx context.Context, text io.Reader) (*dissect.Result, error) {
+func (d *decoding) records(ctx context.Context, name string, text io.Reader) (*dissect.Result, error) {
 	r := sink.NewReader(text, sink.ReaderOptions{Schema: d.schemaOf})
 	var result dissect.Result
 	var bad error
@@ -355,8 +406,8 @@ func (d *decoding) records(ctx context.Context, text io.Reader) (*dissect.Result
 			return &result, bad
 		case errors.As(err, &line):
 			result.Summary.Errors[line.Kind]++
-			fmt.Fprintln(d.err, "opscope: "+err.Error())
-			bad = errors.New("some lines of the input are no records")
+			fmt.Fprintf(d.err, "opscope: %s: %v\n", name, err)
+			bad = fmt.Errorf("%s: some lines are no records", name)
 			continue
 		case err != nil:
 			return &result, err

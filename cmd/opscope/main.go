@@ -55,12 +55,9 @@ func exitCode(err error) int {
 
 func main() {
 	ctx, stop := interruptible()
-	err := run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
+	code := run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
 	stop()
-	if err != nil && err.Error() != "" {
-		fmt.Fprintln(os.Stderr, "opscope: "+err.Error())
-	}
-	os.Exit(exitCode(err))
+	os.Exit(code)
 }
 
 // streams are what a command reads and writes.
@@ -87,11 +84,15 @@ func interruptible() (context.Context, func()) {
 
 var errInterrupted = errors.New("interrupted")
 
-// run runs the command line.
-func run(ctx context.Context, args []string, s streams) error {
+// run runs the command line and returns the exit code. It prints the error, once.
+func run(ctx context.Context, args []string, s streams) int {
 	root := newRoot(s)
 	root.SetArgs(decodeByDefault(root, args))
-	return root.ExecuteContext(ctx)
+	err := root.ExecuteContext(ctx)
+	if err != nil && err.Error() != "" {
+		fmt.Fprintln(s.err, "opscope: "+err.Error())
+	}
+	return exitCode(err)
 }
 
 // decodeByDefault has plain `opscope FILE` mean `opscope decode FILE`.
@@ -112,6 +113,45 @@ func decodeByDefault(root *cobra.Command, args []string) []string {
 	return append([]string{"decode"}, args...)
 }
 
+// noSuchCommand refuses words that should have been a command.
+func noSuchCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := ""
+	if c.SuggestionsMinimumDistance = 2; len(c.SuggestionsFor(args[0])) > 0 {
+		hint = " (did you mean " + strings.Join(c.SuggestionsFor(args[0]), " or ") + "?)"
+	}
+	what := "command"
+	if !c.HasParent() {
+		what = "command and no file"
+	}
+	return usage("no %s %q%s\ntry: %s --help", what, args[0], hint, c.CommandPath())
+}
+
+// argsBetween wants a number of words behind a command.
+func argsBetween(least, most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) >= least && len(args) <= most {
+			return nil
+		}
+		_, example, _ := strings.Cut("\n"+c.Example, "\n  ")
+		example, _, _ = strings.Cut(example, "\n")
+		if example == "" {
+			example = c.CommandPath()
+		}
+		return usage("%s takes %s\ntry: %s", c.CommandPath(), argumentsOf(c), example)
+	}
+}
+
+// argumentsOf returns the arguments in the usage line of a command.
+func argumentsOf(c *cobra.Command) string {
+	if _, words, ok := strings.Cut(c.Use, " "); ok {
+		return words
+	}
+	return "no arguments"
+}
+
 func newRoot(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "opscope",
@@ -127,9 +167,13 @@ start; 130 second interrupt.`,
   opscope decode -T json pcaps/wulfram/session.pcapng
   opscope schema show wulfram UPDATE_ARRAY`,
 		Version:       version(),
+		Args:          noSuchCommand,
+		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.Flags().Bool("version", false, "print the version") // without the -v that cobra would give it
+	root.SetVersionTemplate("opscope {{.Version}}\n")
 	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
@@ -137,5 +181,11 @@ start; 130 second interrupt.`,
 		return usage("%w\ntry: %s --help", err, c.CommandPath())
 	})
 	root.AddCommand(newDecode(s), newSchema(s), newNotes(s), newVersion(s), newMan(root, s))
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" { // which would take any shell, and print its help
+			c.Args, c.RunE = noSuchCommand, func(c *cobra.Command, _ []string) error { return c.Help() }
+		}
+	}
 	return root
 }

@@ -15,7 +15,7 @@ func newMan(root *cobra.Command, s streams) *cobra.Command {
 		Use:     "man DIR",
 		Short:   "Write the manual pages, one for each command",
 		Example: "  opscope man ./man && man ./man/opscope-decode.1",
-		Args:    cobra.ExactArgs(1),
+		Args:    argsBetween(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return &exitError{exitInput, err}

@@ -11,7 +11,7 @@ func newNotes(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:   "notes",
 		Short: "List the codes of notes that records may carry, with what they mean",
-		Args:  cobra.NoArgs,
+		Args:  argsBetween(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			rows := make([][]string, 0, len(dissect.NoteCodes))
 			for _, n := range dissect.NoteCodes {

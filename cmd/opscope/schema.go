@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +21,7 @@ func newSchema(s streams) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "schema",
 		Short: "List, show and check the layouts of protocols",
-		Args:  cobra.NoArgs,
+		Args:  noSuchCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.AddCommand(newSchemaList(s), newSchemaShow(s), newSchemaCheck(s))
@@ -30,7 +33,9 @@ func newSchemaList(s streams) *cobra.Command {
 		Use:     "list [PROTOCOL]",
 		Short:   "List the protocols, or the packets of one",
 		Example: "  opscope schema list\n  opscope schema list wulfram",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    argsBetween(0, 1),
+
+		ValidArgsFunction: completeProtocol,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return listProtocols(s.out)
@@ -46,16 +51,33 @@ func newSchemaList(s streams) *cobra.Command {
 
 func schemaNamed(name string) (*schema.Protocol, error) {
 	names := schema.BuiltinNames()
-	for _, n := range names {
-		if n == name {
-			p, err := schema.Builtin(n)
-			if err != nil {
-				return nil, &exitError{exitUsage, err}
-			}
-			return p, nil
-		}
+	if !slices.Contains(names, name) {
+		return nil, usage("unknown protocol %q\ntry one of: %s", name, strings.Join(names, " "))
 	}
-	return nil, usage("unknown protocol %q\ntry one of: %s", name, strings.Join(names, " "))
+	p, err := schema.Builtin(name)
+	if err != nil {
+		return nil, &exitError{exitUsage, err}
+	}
+	return p, nil
+}
+
+// completeProtocol completes the name of a protocol, then that of a packet.
+func completeProtocol(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	switch len(args) {
+	case 0:
+		return schema.BuiltinNames(), cobra.ShellCompDirectiveNoFileComp
+	case 1:
+		p, err := schemaNamed(args[0])
+		if err != nil {
+			break
+		}
+		var names []string
+		for _, k := range p.Packets {
+			names = append(names, k.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
 func listProtocols(w io.Writer) error {
@@ -75,8 +97,10 @@ func listProtocols(w io.Writer) error {
 }
 
 func listPackets(w io.Writer, p *schema.Protocol) error {
+	packets := slices.Clone(p.Packets)
+	slices.SortStableFunc(packets, func(a, b *schema.Packet) int { return cmp.Compare(a.Opcode, b.Opcode) })
 	var rows [][]string
-	for _, k := range p.Packets {
+	for _, k := range packets {
 		body := "unknown"
 		if n := len(k.Of(schema.Client)) + len(k.Of(schema.Server)); n > 0 || k.Proto != "" {
 			body = "known"
@@ -93,45 +117,75 @@ func listPackets(w io.Writer, p *schema.Protocol) error {
 
 func newSchemaShow(s streams) *cobra.Command {
 	return &cobra.Command{
-		Use:     "show PROTOCOL PACKET",
-		Short:   "Print the layout of a packet: types, widths, units, confidence and sources",
+		Use:   "show PROTOCOL PACKET",
+		Short: "Print the layout of a packet: types, widths, units, confidence and sources",
+		Long: `show prints the layout of a packet, a line a field. A packet is named, or given by
+its opcode in hexadecimal (0x0E) or decimal (14).
+
+A width of ( ) bits is the expression in the brackets of the type. A source stands
+beside a field where it is not that of the whole layout.`,
 		Example: "  opscope schema show wulfram UPDATE_ARRAY\n  opscope schema show wulfram 0x0E",
-		Args:    cobra.ExactArgs(2),
+		Args:    argsBetween(2, 2),
+
+		ValidArgsFunction: completeProtocol,
 		RunE: func(_ *cobra.Command, args []string) error {
 			p, err := schemaNamed(args[0])
 			if err != nil {
 				return err
 			}
-			k := p.PacketNamed(args[1])
-			var opcode uint64
-			if _, err := fmt.Sscanf(args[1], "0x%x", &opcode); k == nil && err == nil {
-				k = p.Packet(opcode, schema.AnySender, schema.UDP)
-			}
-			if k == nil {
+			packets := packetsNamed(p, args[1])
+			if len(packets) == 0 {
 				return usage("%s has no packet %q%s\ntry: opscope schema list %s", p.Name, args[1], p.HintPacket(args[1]), p.Name)
 			}
-			return showPacket(s.out, p, k)
+			width := textWidth(0, s.out)
+			if width == 0 {
+				width = defaultWidth
+			}
+			for i, k := range packets {
+				if i > 0 {
+					fmt.Fprintln(s.out)
+				}
+				if err := showPacket(s.out, width, p, k); err != nil {
+					return err
+				}
+			}
+			return nil
 		},
 	}
 }
 
-func showPacket(w io.Writer, p *schema.Protocol, k *schema.Packet) error {
+// defaultWidth is the columns of a line where there is no terminal.
+const defaultWidth = 120
+
+// packetsNamed returns the packets with a name, or with an opcode.
+func packetsNamed(p *schema.Protocol, word string) []*schema.Packet {
+	opcode, err := strconv.ParseUint(word, 0, 64)
+	var list []*schema.Packet
+	for _, k := range p.Packets {
+		if strings.EqualFold(k.Name, word) || err == nil && k.Opcode == opcode {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+func showPacket(w io.Writer, width int, p *schema.Protocol, k *schema.Packet) error {
 	fmt.Fprintf(w, "%s 0x%02X  %s\n", k.Name, k.Opcode, p.Name)
 	for _, line := range [][2]string{
 		{"from", k.From.String()}, {"via", k.Via.String()}, {"confidence", k.Confidence.String()}, {"source", k.Source},
 		{"doc", k.Doc}, {"teaches", strings.Join(k.Teaches, ", ")},
 	} {
 		if line[1] != "" {
-			fmt.Fprintf(w, "  %-10s  %s\n", line[0], line[1])
+			writeHanging(w, width, fmt.Sprintf("  %-10s  ", line[0]), 14, line[1])
 		}
 	}
 	for _, q := range k.Open {
-		fmt.Fprintf(w, "  open        %s\n", q.Question)
+		writeHanging(w, width, "  open        ", 14, q.Question)
 		if q.Answer != "" {
-			fmt.Fprintf(w, "              so far: %s\n", q.Answer)
+			writeHanging(w, width, "              so far: ", 16, q.Answer)
 		}
 		if q.Evidence != "" {
-			fmt.Fprintf(w, "              evidence: %s\n", q.Evidence)
+			writeHanging(w, width, "              evidence: ", 16, q.Evidence)
 		}
 	}
 	client, server := k.Of(schema.Client), k.Of(schema.Server)
@@ -140,17 +194,17 @@ func showPacket(w io.Writer, p *schema.Protocol, k *schema.Packet) error {
 		_, err := fmt.Fprintln(w, "\nthe layout of the body is unknown")
 		return err
 	case len(client) > 0 && len(server) > 0 && client[0] != server[0]:
-		if err := showLayouts(w, "from the client", client); err != nil {
+		if err := showLayouts(w, width, "from the client", client); err != nil {
 			return err
 		}
-		return showLayouts(w, "from the server", server)
+		return showLayouts(w, width, "from the server", server)
 	case len(client) > 0:
-		return showLayouts(w, "", client)
+		return showLayouts(w, width, "", client)
 	}
-	return showLayouts(w, "", server)
+	return showLayouts(w, width, "", server)
 }
 
-func showLayouts(w io.Writer, title string, layouts []*schema.Layout) error {
+func showLayouts(w io.Writer, width int, title string, layouts []*schema.Layout) error {
 	for i, l := range layouts {
 		head := title
 		if len(layouts) > 1 {
@@ -164,22 +218,75 @@ func showLayouts(w io.Writer, title string, layouts []*schema.Layout) error {
 			fmt.Fprintln(w, "\nan empty body")
 			continue
 		}
-		var rows [][]string
-		for _, it := range items {
-			rows = append(rows, itemRow(it))
-		}
 		fmt.Fprintln(w)
-		if err := sink.WriteTable(w, []string{"field", "type", "width", "unit", "confidence", "source", "remarks"}, rows); err != nil {
+		if err := writeItems(w, width, l, items); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func itemRow(it schema.Item) []string {
+// writeItems writes the fields of a layout in columns, and what is to be remarked
+// on a field at the end of its line, or below it where there is no room.
+func writeItems(w io.Writer, width int, l *schema.Layout, items []schema.Item) error {
+	rows := [][]string{{"field", "type", "width", "unit", "confidence", "remarks"}}
+	for _, it := range items {
+		rows = append(rows, itemRow(it, l))
+	}
+	last := len(rows[0]) - 1
+	columns := make([]int, last) // 0 for a column with nothing in it
+	for i := range columns {
+		for _, row := range rows[1:] {
+			columns[i] = max(columns[i], len(row[i]))
+		}
+		if columns[i] > 0 {
+			columns[i] = max(columns[i], len(rows[0][i]))
+		}
+	}
+	var b strings.Builder
+	for _, row := range rows {
+		var line strings.Builder
+		for i, n := range columns {
+			if n > 0 {
+				fmt.Fprintf(&line, "%-*s  ", n, row[i])
+			}
+		}
+		indent := len(row[0]) - len(strings.TrimLeft(row[0], " ")) + 4
+		if head := line.String(); len(head)+len(row[last]) <= width {
+			b.WriteString(strings.TrimRight(head+row[last], " ") + "\n")
+		} else {
+			b.WriteString(strings.TrimRight(head, " ") + "\n")
+			writeHanging(&b, width, strings.Repeat(" ", indent), indent, row[last])
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeHanging writes words behind a head, in lines of a width that begin at an
+// indent from the second on.
+func writeHanging(w io.Writer, width int, head string, indent int, words string) {
+	line := head
+	for i, word := range strings.Fields(words) {
+		switch {
+		case i == 0:
+			line += word
+		case len(line)+1+len(word) > width:
+			fmt.Fprintln(w, line)
+			line = strings.Repeat(" ", indent) + word
+		default:
+			line += " " + word
+		}
+	}
+	fmt.Fprintln(w, line)
+}
+
+// itemRow returns the columns of one field.
+func itemRow(it schema.Item, l *schema.Layout) []string {
 	indent := strings.Repeat("  ", it.Depth)
-	if it.Field == nil {
-		return []string{indent + it.Label, "", "", "", "", "", ""}
+	f := it.Field
+	if f == nil || f.Name == "" && it.Label != "" {
+		return []string{indent + it.Label, "", "", "", "", ""}
 	}
 	var remarks []string
 	if it.Condition != "" {
@@ -188,22 +295,26 @@ func itemRow(it schema.Item) []string {
 	if it.Label != "" {
 		remarks = append(remarks, it.Label)
 	}
-	if it.Field.Scale != 0 {
-		remarks = append(remarks, fmt.Sprintf("times %g", it.Field.Scale))
+	if f.Scale != 0 {
+		remarks = append(remarks, fmt.Sprintf("times %g", f.Scale))
 	}
-	switch it.Field.Redact {
+	switch f.Redact {
 	case schema.Secret:
 		remarks = append(remarks, "secret")
 	case schema.Personal:
 		remarks = append(remarks, "personal")
 	}
-	if it.Field.Doc != "" {
-		remarks = append(remarks, it.Field.Doc)
+	if f.Doc != "" {
+		remarks = append(remarks, f.Doc)
 	}
-	return []string{
-		indent + it.Field.Name, it.Field.Type, it.Width, it.Field.Unit, it.Field.Confidence.String(), it.Field.Source,
-		strings.Join(remarks, "; "),
+	if f.Source != "" && f.Source != l.Source {
+		remarks = append(remarks, "source "+f.Source)
 	}
+	wide := it.Width
+	if bits, ok := strings.CutSuffix(wide, " bits"); ok && strings.Contains(f.Type, "("+bits+")") {
+		wide = "( ) bits"
+	}
+	return []string{indent + f.Name, f.Type, wide, f.Unit, f.Confidence.String(), strings.Join(remarks, "; ")}
 }
 
 func newSchemaCheck(s streams) *cobra.Command {

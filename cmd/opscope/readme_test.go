@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+
+	"opscope/dissect/sink"
+)
+
+const readme = "../../README.md"
+
+// quoted finds a block of the README that quotes a golden file, below a comment that
+// says which lines.
+var quoted = regexp.MustCompile("(?s)<!-- lines ([0-9, and-]+) of (\\S+); [^>]*-->\n```text\n(.*?)```\n")
+
+// TestReadmeOutput proves that the output which the README shows is that of the tool.
+func TestReadmeOutput(t *testing.T) {
+	text := string(readFile(t, readme))
+	if !quoted.MatchString(text) {
+		t.Fatal("the README quotes no golden file")
+	}
+	want := quoted.ReplaceAllStringFunc(text, func(block string) string {
+		m := quoted.FindStringSubmatch(block)
+		lines := strings.Split(string(readFile(t, "../../"+m[2])), "\n")
+		var parts []string
+		for _, r := range regexp.MustCompile(`\d+-\d+`).FindAllString(m[1], -1) {
+			var from, to int
+			if _, err := fmt.Sscanf(r, "%d-%d", &from, &to); err != nil || from < 1 || to > len(lines) {
+				t.Fatalf("no lines %s in %s", r, m[2])
+			}
+			parts = append(parts, strings.Join(lines[from-1:to], "\n")+"\n")
+		}
+		return strings.TrimSuffix(block, m[3]+"```\n") + strings.Join(parts, "...\n") + "```\n"
+	})
+	if *update {
+		if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if text != want {
+		t.Errorf("%s\ntry: go test ./cmd/opscope -update", firstDifference(text, want))
+	}
+}
+
+// TestReadmeCommands proves that the first two commands of the README are the ones
+// that matter, and that the first one works as it stands.
+func TestReadmeCommands(t *testing.T) {
+	commands := regexp.MustCompile(`(?m)^go (run|test) .*$`).FindAllString(string(readFile(t, readme)), -1)
+	if len(commands) < 2 || commands[1] != "go test ./..." {
+		t.Fatalf("got %v", commands)
+	}
+	words := strings.Fields(commands[0])
+	if len(words) < 4 || words[2] != "./cmd/opscope" {
+		t.Fatalf("the first command is %q", commands[0])
+	}
+	t.Chdir("../..")
+	if out := good(t, words[3:]...); !strings.Contains(out, "VIEW_UPDATE 0x0F") {
+		t.Errorf("%s prints\n%s", commands[0], out)
+	}
+}
+
+// TestReadmeIsComplete proves that the README knows each flag, key and exit code.
+func TestReadmeIsComplete(t *testing.T) {
+	text := string(readFile(t, readme))
+	newDecode(streams{}).Flags().VisitAll(func(f *pflag.Flag) {
+		name := "`--" + f.Name
+		if f.Shorthand != "" {
+			name = "`-" + f.Shorthand + "`, `--" + f.Name
+		}
+		if !strings.Contains(text, "| "+name) {
+			t.Errorf("it does not list %s`", name)
+		}
+	})
+	var published struct {
+		Defs map[string]struct{ Properties map[string]any } `json:"$defs"`
+	}
+	if err := json.Unmarshal([]byte(sink.JSONSchema), &published); err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range []string{"record", "envelope", "acknowledgement", "note", "error"} {
+		if len(published.Defs[object].Properties) == 0 {
+			t.Errorf("the JSON Schema has no %s", object)
+		}
+		for key := range published.Defs[object].Properties {
+			if !strings.Contains(text, "`"+key+"`") {
+				t.Errorf("it does not explain the key %s of %s", key, object)
+			}
+		}
+	}
+	for _, code := range []int{exitDone, exitCheck, exitUsage, exitInput, exitLive, exitInterrupt} {
+		if !strings.Contains(text, fmt.Sprintf("\n| %d | ", code)) {
+			t.Errorf("it does not explain the exit code %d", code)
+		}
+	}
+}
+
+// TestReadmeOverlay decodes with the layout that the README gives as an example.
+func TestReadmeOverlay(t *testing.T) {
+	_, block, ok := strings.Cut(string(readFile(t, readme)), "```yaml\n")
+	block, _, _ = strings.Cut(block, "```")
+	if !ok {
+		t.Fatal("the README has no layout")
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/retarget.yaml", []byte(block), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out := good(t, "decode", "-T", "json", "--schema", dir, sessionCapture); !strings.Contains(out, `"target":12`) {
+		t.Error("the layout decodes nothing")
+	}
+}
