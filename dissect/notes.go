@@ -1,7 +1,5 @@
 package dissect
 
-import "sort"
-
 // NoteCode is what a Note's code stands for.
 type NoteCode struct {
 	Code     string
@@ -17,28 +15,16 @@ var NoteCodes = []NoteCode{
 	{"ack_repeated", Info, "acknowledges once more what was acknowledged before"},
 	{"acked_unseen", Notice, "acknowledges a record that the capture does not hold"},
 	{"alternative_layout", Info, "a disputed layout decoded it, because the default does not fit"},
-	{"ambiguous_layout", Notice, "more than one disputed layout fits; the first was taken"},
 	{"assumed_context", Notice, "decoded with a stated default, because nothing taught the real one"},
-	{"bad_checksum", Warning, "the checksum does not match the bytes"},
-	{"checksum_mismatch", Warning, "a checksum inside the record does not match the bytes"},
 	{"conflict", Warning, "the same sequence as an earlier record, with other bytes"},
 	{"control_on_tcp", Warning, "a transport control, which the client rejects over TCP"},
-	{"datagram_ignored", Notice, "a client ignores the whole datagram, because its sequence is late"},
 	{"datagram_too_large", Warning, "larger than what the client receives"},
 	{"delimiter_skipped", Notice, "FF FF in front of the first record was skipped"},
-	{"deprecated_packet", Notice, "the protocol calls this packet deprecated"},
-	{"development_only", Notice, "occurs only in development builds"},
 	{"duplicate", Info, "the capture shows the same packet twice"},
 	{"empty_string", Info, "a string of length 0, which is not the normal form"},
-	{"frame_size_too_large", Warning, "the frame's size is above the protocol's limit"},
-	{"frame_size_too_small", Warning, "the frame's size is below that of its header"},
-	{"frame_truncated", Warning, "the frame ends before its size is reached"},
-	{"invalid_utf8", Warning, "a text is not valid UTF-8"},
 	{"late_context", Info, "decoded after a later packet taught the table it needs"},
-	{"missing_context", Warning, "not decoded: a table it needs was never taught"},
 	{"mode_guessed", Notice, "the stream mode was read off the bytes"},
 	{"mode_mismatch", Warning, "the bytes do not fit the stream mode that the handshake gave"},
-	{"move_batch_count_mismatch", Warning, "the count of entries does not fit the size of the body"},
 	{"never_acknowledged", Notice, "no acknowledgement of it was captured"},
 	{"nonzero_after_text", Info, "bytes after the end of a text are not zero"},
 	{"not_captured", Notice, "the capture does not hold all of its bytes"},
@@ -46,10 +32,8 @@ var NoteCodes = []NoteCode{
 	{"out_of_range", Warning, "a value is outside of what the schema allows"},
 	{"out_of_window", Warning, "the sequence is outside of the receiver's window"},
 	{"padding_nonzero", Info, "the padding bits at the end are not zero"},
-	{"protobuf_truncated", Warning, "a Protocol Buffers field ends before its length is reached"},
 	{"raw_fallback", Notice, "shown as bytes, because its layout could not be applied"},
 	{"resend_copy", Info, "a further copy that the sender sends by design"},
-	{"reserved_nonzero", Notice, "a reserved field is not zero"},
 	{"resync", Notice, "the first frame after a gap or garbage"},
 	{"retransmission", Notice, "the sender sent it again"},
 	{"role_guessed", Info, "who is client and who is server was guessed"},
@@ -68,18 +52,23 @@ var NoteCodes = []NoteCode{
 	{"unexpected_direction", Warning, "this side does not send this packet"},
 	{"unexpected_transport", Warning, "this packet does not travel over this transport"},
 	{"unknown_body", Notice, "the packet is known, the layout of its body is not"},
-	{"unknown_enum_value", Info, "a value that its enum does not name"},
-	{"unknown_flags", Info, "bits are set that the flags do not name"},
 	{"unknown_opcode", Warning, "no packet of the protocol has this opcode"},
 	{"unknown_packet_id", Warning, "no packet of the protocol has this id"},
-	{"wire_type_mismatch", Warning, "a Protocol Buffers field has another wire type than its declaration"},
 }
+
+// severities are those of NoteCodes, which the sinks ask for with each note.
+var severities = func() map[string]Severity {
+	m := make(map[string]Severity, len(NoteCodes))
+	for _, n := range NoteCodes {
+		m[n.Code] = n.Severity
+	}
+	return m
+}()
 
 // SeverityOf returns the severity of a code.
 func SeverityOf(code string) Severity {
-	i := sort.Search(len(NoteCodes), func(i int) bool { return NoteCodes[i].Code >= code })
-	if i < len(NoteCodes) && NoteCodes[i].Code == code {
-		return NoteCodes[i].Severity
+	if s, ok := severities[code]; ok {
+		return s
 	}
 	return Notice
 }

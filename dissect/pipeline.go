@@ -130,6 +130,7 @@ type run struct {
 
 	place   Place // where records go: the end, or the place of a datagram that waited
 	summary Summary
+	foreign error // about the first packet of a link type that is not supported
 	err     error // the sink's first
 }
 
@@ -182,19 +183,17 @@ func (r *run) loop(ctx context.Context, src Source) error {
 		}
 		if err := src.Next(&r.packet); err != nil {
 			if errors.Is(err, io.EOF) {
-				return nil
+				err = r.foreign
 			}
 			return err
 		}
-		if err := r.take(&r.packet); err != nil {
-			return err
-		}
+		r.take(&r.packet)
 	}
 	return r.err
 }
 
 // take dissects one packet.
-func (r *run) take(p *Packet) error {
+func (r *run) take(p *Packet) {
 	if r.summary.AddPacket(p); r.summary.Packets == 1 {
 		r.started, r.now = p.Time, p.Time
 	}
@@ -212,11 +211,12 @@ func (r *run) take(p *Packet) error {
 
 	h := &r.headers
 	if err := r.link.Decode(h, p); err != nil {
-		return r.undecodable(err)
+		r.undecodable(err)
+		return
 	}
 	r.packets, r.parts = append(r.packets[:0], p.Number), nil
 	if h.Content == FragmentContent && !r.fragment(h) {
-		return nil
+		return
 	}
 	switch h.Content {
 	case TCPContent:
@@ -226,24 +226,23 @@ func (r *run) take(p *Packet) error {
 	case ICMPContent:
 		r.trouble(h)
 	}
-	return nil
 }
 
-// undecodable counts a packet whose headers are broken. A link type that is not
-// supported ends the run: none of the packets can be read.
-func (r *run) undecodable(err error) error {
-	var link *UnsupportedLinkError
-	if errors.As(err, &link) {
-		return err
-	}
+// undecodable counts a packet whose headers are broken. Packets of a link type that
+// is not supported are passed over; the run ends with an error that names it.
+func (r *run) undecodable(err error) {
 	var e *wire.Error
 	if errors.As(err, &e) {
 		c := Carrier{Packets: []int{r.packet.Number}, Time: r.packet.Time, Digits: r.packet.Digits}
 		rec := r.record(&c, EventRecord)
 		rec.Code, rec.Err, rec.Text = "bad_packet", e, err.Error()
 		r.push(rec)
+		return
 	}
-	return nil
+	r.summary.Unsupported++
+	if r.foreign == nil {
+		r.foreign = err
+	}
 }
 
 // fragment takes a piece of an IP packet, and goes on with the whole one in h once
@@ -687,6 +686,9 @@ func (r *run) sink(err error) {
 
 // record returns an empty record of some type, with what is known of its place.
 func (r *run) record(c *Carrier, t Type) *Record {
+	if f := c.Flow; f != nil && f.Session != nil && t != SessionRecord {
+		f.Session.announce()
+	}
 	rec := r.hold.Take()
 	rec.Type, rec.File, rec.Time, rec.Digits = t, r.file, c.Time, c.Digits
 	rec.Started, rec.Previous = r.started, r.previous

@@ -248,14 +248,21 @@ func TestWhatEndsARun(t *testing.T) {
 			t.Errorf("got %v after %d packets", err, n)
 		}
 	})
-	t.Run("a link type that nobody knows", func(t *testing.T) {
-		_, err := play(context.Background(), &discard{}, sourceFunc(func(p *dissect.Packet) error {
-			*p = dissect.Packet{Number: 1, Data: []byte("x"), Length: 1, Link: 147}
-			return nil
+	t.Run("a link type that nobody knows, at the end", func(t *testing.T) {
+		src, n := newTraffic(1<<30), 0
+		r, err := play(context.Background(), &discard{}, sourceFunc(func(p *dissect.Packet) error {
+			if n++; n == 10 || n == 20 {
+				*p = dissect.Packet{Number: n, Data: []byte("x"), Length: 1, Link: 147}
+				return nil
+			}
+			if n > 30 {
+				return io.EOF
+			}
+			return src.Next(p)
 		}))
 		var link *dissect.UnsupportedLinkError
-		if !errors.As(err, &link) {
-			t.Errorf("got %v", err)
+		if !errors.As(err, &link) || r.Summary.Packets != 30 || r.Summary.Unsupported != 2 {
+			t.Errorf("got %v with %d packets, %d unsupported", err, r.Summary.Packets, r.Summary.Unsupported)
 		}
 	})
 }
@@ -327,7 +334,7 @@ func TestMemoryIsFlat(t *testing.T) {
 		bound int64
 		make  func(i int) *scene.Scene
 	}{
-		"20,000 connections": {20000, 10 * time.Millisecond, 80 * mib, func(i int) *scene.Scene {
+		"20,000 connections": {20000, 10 * time.Millisecond, 60 * mib, func(i int) *scene.Scene {
 			s := &scene.Scene{}
 			c := s.TCP(endpoint(i, 50111), server)
 			greeting(c, 2627, fmt.Sprint("Key", i))
@@ -339,8 +346,8 @@ func TestMemoryIsFlat(t *testing.T) {
 			c.Segment(fromC, scene.FIN|scene.ACK, "")
 			return s
 		}},
-		// As many as MaxFlows are kept at a time, each with a session of some 3 kB.
-		"100,000 short exchanges of datagrams": {100000, 10 * time.Millisecond, 240 * mib, func(i int) *scene.Scene {
+		// As many as MaxFlows are kept at a time, each with a session of some 1.3 kB.
+		"100,000 short exchanges of datagrams": {100000, 10 * time.Millisecond, 110 * mib, func(i int) *scene.Scene {
 			s := &scene.Scene{}
 			s.UDP(endpoint(i, 50112), server).Send(fromC, scene.HelloThere)
 			return s

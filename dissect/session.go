@@ -26,6 +26,7 @@ type Session struct {
 	expects      []netip.AddrPort
 	learned      bool // something that datagrams may wait for
 	closed       bool
+	opening      *opening // nil once it has been reported
 }
 
 // maxSessions is how many sessions that are over are kept for Result: enough for
@@ -107,8 +108,25 @@ func (r *run) open(p Protocol, f *Flow, c *Carrier, joined bool, reason string) 
 	k := hostsOf(s.Client, s.Server)
 	r.live[k] = append(r.live[k], s)
 	s.adopt(f)
-	r.sessionRecord(s, c, "opened", reason)
+	s.opening = &opening{reason, *c}
+	s.opening.carrier.Packets = slices.Clone(c.Packets)
 	return s
+}
+
+// opening is what is known of a session's start until its first record, whose
+// content may settle the roles.
+type opening struct {
+	reason  string
+	carrier Carrier
+}
+
+// announce reports that the session is open, once.
+func (s *Session) announce() {
+	if o := s.opening; o != nil {
+		s.opening = nil
+		o.carrier.Direction = o.carrier.Flow.direction(o.carrier.side)
+		s.run.sessionRecord(s, &o.carrier, "opened", o.reason)
+	}
 }
 
 // hosts are the addresses of two ends, the lower one first.
@@ -152,6 +170,7 @@ func (r *run) close(s *Session, c *Carrier, reason string) {
 		return
 	}
 	s.closed = true
+	s.announce()
 	r.sessionRecord(s, c, "closed", reason)
 	remove(r.live, hostsOf(s.Client, s.Server), s)
 	for _, addr := range s.expects {
@@ -229,14 +248,31 @@ func (r *run) candidates(f *Flow) []*Session {
 	return list
 }
 
+// claimants returns the open sessions that a flow may turn out to belong to by what
+// it says: also those whose server waits at one of its ends, whatever address the
+// client sends from.
+func (r *run) claimants(f *Flow) []*Session {
+	list := r.candidates(f)
+	for _, end := range f.Ends {
+		for _, s := range r.expected[end] {
+			if s.protocol == f.protocol && !slices.Contains(list, s) {
+				list = append(list, s)
+			}
+		}
+	}
+	r.found = list
+	return list
+}
+
 // join finds the session of a UDP flow, whose first datagram is d: the one that
 // owns it by what it says, else the only one between the two hosts, else a new
 // one. It returns nil while that is open and may become clear, unless final.
 func (r *run) join(f *Flow, d *Datagram, final bool) *Session {
-	list := r.candidates(f)
-	if s := owner(list, f, d); s != nil {
+	if s := owner(r.claimants(f), f, d); s != nil {
+		s.displace(f)
 		return s
 	}
+	list := r.candidates(f)
 	var last *Session
 	free := 0
 	for _, s := range list {
@@ -274,6 +310,21 @@ func owner(list []*Session, f *Flow, d *Datagram) *Session {
 		}
 	}
 	return nil
+}
+
+// displace makes room for a flow of datagrams that turned out to be the session's.
+// One from another port of the client is not, if it is there only because nothing
+// spoke against it: the client of another session, which began before the capture,
+// sits behind the same address. Its next datagram finds it a new session.
+func (s *Session) displace(own *Flow) {
+	own.owned = true
+	client, _ := own.ends()
+	for _, f := range slices.Clone(s.Flows) {
+		if end, _ := f.ends(); f.Transport == schema.UDP && !f.owned && end != client {
+			f.leave()
+			f.Session = nil
+		}
+	}
 }
 
 // waiting is a datagram that waits for context: for the session that it belongs
@@ -366,11 +417,12 @@ func (r *run) decodeHere(f *Flow, d *Datagram, final bool) bool {
 
 // rejoin moves a flow to the session that owns its datagram, if there is one.
 func (r *run) rejoin(f *Flow, d *Datagram) {
-	s := owner(r.candidates(f), f, d)
+	s := owner(r.claimants(f), f, d)
 	if s == nil || s == f.Session {
 		return
 	}
 	old := f.leave()
+	s.displace(f)
 	s.adopt(f)
 	r.settleRoles(f)
 	if old != nil {
@@ -395,7 +447,7 @@ func (r *run) afterFrame(s *Session) {
 		return
 	}
 	s.learned = false
-	for _, f := range s.Flows {
+	for _, f := range slices.Clone(s.Flows) { // some may leave
 		r.retry(f)
 	}
 	r.homeless = slices.DeleteFunc(r.homeless, func(f *Flow) bool {

@@ -100,6 +100,27 @@ func TestDatagramsThatDoNotSayWhose(t *testing.T) {
 	}
 }
 
+// A client whose session began before the capture sits behind the same address: it
+// is taken for the one whose session is known, until that one shows its key.
+func TestDatagramsMakeRoomForTheOwner(t *testing.T) {
+	s := &scene.Scene{}
+	greeting(s.TCP("10.0.0.2:50001", server), 2627, "KeyA")
+	former, owner := s.UDP("10.0.0.2:60002", server), s.UDP("10.0.0.2:60001", server)
+	former.Send(fromC, feedback)
+	owner.Send(fromC, scene.HelloThere, scene.EchoKey("KeyA"))
+	for range 2 {
+		former.Send(fromC, feedback)
+		owner.Send(fromC, feedback)
+	}
+	out := s.Play(t, known)
+	if got := sessions(out, "INPUT_FEEDBACK"); !slices.Equal(got, []int{1, 2, 1, 2, 1}) {
+		t.Errorf("got sessions %v\n%s", got, out)
+	}
+	if got := out.Result.Sessions; len(got) != 2 || !got[1].Joined {
+		t.Errorf("want a second session, joined\n%s", out)
+	}
+}
+
 // The port of HELLO 1 is nobody's but this server's.
 func TestUDPPortFromHello(t *testing.T) {
 	s := &scene.Scene{}

@@ -661,7 +661,7 @@ func TestHostileBodies(t *testing.T) {
 	out := s.Play(t, known)
 	scene.Want(t, out.Frames(), `
 		s2c MOTD !malformed MOTD.text@5 rest=616263
-		s2c MOTD +text_without_nul
+		s2c MOTD +empty_string
 		s2c MOTD +text_without_nul
 		s2c DELETE_OBJECT !malformed DELETE_OBJECT.objects@8 rest=00
 		s2c COMM_MESSAGE`)

@@ -25,6 +25,7 @@ type Summary struct {
 	Resyncs        int
 	Evictions      int            // because of a limit
 	Backward       int            // packets with a time before that of an earlier one
+	Unsupported    int            // packets of a link type that is not supported
 	OtherFlows     int            // of no known protocol
 	Errors         [3]int         // records with an error, by wire.Kind
 	Notes          map[string]int // by code

@@ -785,7 +785,7 @@ func (s *listScope) compilePrimitive(o *op, p *primitive, args []*expr, ref *typ
 		return errorAt(ref.pos, "%s needs a table state.%s with %s", ref.name, p.table, plural(p.columns, "member"))
 	}
 	o.kind, o.prim, o.args, o.bits = opPrimitive, p, args, table
-	if p.scalar {
+	if p.values == 1 {
 		s.give(o)
 	}
 	elem := *o.field

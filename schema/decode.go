@@ -422,12 +422,22 @@ func (d *Decoder) zero(n int) bool {
 
 func (d *Decoder) checkNUL(o *op, n int) {
 	if n == 0 {
-		d.remark("text_without_nul", o.field.Name+": a length of 0, without the NUL that it counts")
+		d.remark("empty_string", o.field.Name+": a length of 0, without the NUL that it counts")
 		return
 	}
-	last := &d.t.Nodes[len(d.t.Nodes)-1]
-	if wire.ReadBits(d.t.Data, int(last.Body)+8*(n-1), 8, wire.Big) != 0 {
+	body := int(d.t.Nodes[len(d.t.Nodes)-1].Body)
+	at := func(i int) uint64 { return wire.ReadBits(d.t.Data, body+8*i, 8, wire.Big) }
+	if at(n-1) != 0 {
 		d.remark("text_without_nul", o.field.Name+": the last byte is no NUL")
+	}
+	ended := false
+	for i := range n {
+		if at(i) == 0 {
+			ended = true
+		} else if ended {
+			d.remark("nonzero_after_text", o.field.Name+": bytes follow the NUL at "+strconv.Itoa(i))
+			return
+		}
 	}
 }
 
@@ -506,10 +516,14 @@ func (d *Decoder) few() bool {
 	return d.r.Err() == nil
 }
 
-// holds guards a count of elements that came off the wire.
+// holds guards a count of elements that came off the wire. Where the capture has
+// cut the body, those that are there are decoded.
 func (d *Decoder) holds(count int64, least int) bool {
 	most := int64(maxEmpty)
-	if least > 0 {
+	switch {
+	case least > 0 && d.Short != wire.Malformed:
+		most = MaxNodes
+	case least > 0:
 		most = int64(d.r.Left() / least)
 	}
 	most = min(most, int64(MaxNodes-len(d.t.Nodes)))

@@ -6,7 +6,7 @@ import "strconv"
 type Item struct {
 	Depth     int
 	Field     *Field
-	Width     string // "16 bits", "state.translation[0].a bits", "variable"
+	Width     string // "16 bits", "state.translation[0].a bits", "by slot 5" of its table, "variable"
 	Condition string // when the field is there
 	Array     string // how many elements, for an array
 	Label     string // "case 1", for the fields of a switch; the Field is nil
@@ -77,6 +77,8 @@ func (o *op) widthText() string {
 		return "to the next byte"
 	case opRest:
 		return "the rest"
+	case opPrimitive:
+		return o.primitiveWidth()
 	case opSwitch:
 		return ""
 	}
@@ -89,11 +91,21 @@ func (o *op) widthText() string {
 	return "variable"
 }
 
+// primitiveWidth says which entry of its table has the width of a primitive, and
+// how many values it is for: "by slot 5", "3 by slot 16 + 4 * bank".
+func (o *op) primitiveWidth() string {
+	text := "by slot " + o.args[0].text
+	if o.prim.values == 1 {
+		return text
+	}
+	return strconv.Itoa(o.prim.values) + " " + text
+}
+
 func sizeText(bits int) string {
 	if bits%8 == 0 {
 		return plural(bits/8, "byte")
 	}
-	return strconv.Itoa(bits) + " bits"
+	return plural(bits, "bit")
 }
 
 // FieldAt finds what the schema says of a member, by names from the top:

@@ -702,6 +702,7 @@ func (d *draft) finish() error {
 	}
 	for i := range d.State {
 		d.State[i].KeyEnum = d.enum(d.State[i].Key)
+		d.State[i].Flags = d.flags(d.State[i].Name)
 		if len(d.State[i].Columns) == 1 {
 			d.State[i].Enum = d.enum(d.State[i].Columns[0])
 		}
@@ -739,6 +740,15 @@ func (d *draft) enum(name string) *Enum {
 		}
 	}
 	return nil
+}
+
+// flags returns the flags of this name, or nil.
+func (d *draft) flags(name string) *Flags {
+	i := slices.IndexFunc(d.Flags, func(f *Flags) bool { return f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return d.Flags[i]
 }
 
 // replace lets a user's packets take the place of the built-in ones, and
@@ -901,11 +911,12 @@ type StatedDefault struct {
 }
 
 // DefaultTable returns the stated default of a table for one sender, or nil.
-// Its entries have the origin Default.
+// Its entries have the origin Default. The table is the caller's own: to Set it
+// changes no other, though they share their memory until then.
 func (p *Protocol) DefaultTable(name string, s Sender) *Table {
 	for _, d := range p.Defaults {
 		if d.table.Decl.Name == name && (d.Sender == s || d.Sender == AnySender) {
-			return d.table
+			return d.table.share()
 		}
 	}
 	return nil

@@ -132,7 +132,7 @@ var notation = []struct {
 	{name: "text with a length", fields: "- a: text(u8)\n- b: text(u16le)", hex: "02 6162 0100 63", want: `a="ab" b="c"`},
 	{name: "text with a counted NUL", fields: "- a: text(u16, nul counted)", hex: "0003 616200", want: `a="ab"`},
 	{name: "an empty text with a counted NUL", fields: "- a: text(u8, nul counted)", hex: "01 00", want: `a=""`},
-	{name: "text of length 0 whose NUL is counted", fields: "- a: text(u8, nul counted)\n- b: u8", hex: "00 07", want: `a="" b=7`, notes: "text_without_nul"},
+	{name: "text of length 0 whose NUL is counted", fields: "- a: text(u8, nul counted)\n- b: u8", hex: "00 07", want: `a="" b=7`, notes: "empty_string"},
 	{name: "text whose counted NUL is missing", fields: "- a: text(u8, nul counted)", hex: "02 6162", want: `a="ab"`, notes: "text_without_nul"},
 	{name: "text up to a NUL", fields: "- a: text(nul)\n- b: u8", hex: "616200 07", want: `a="ab" b=7`},
 	{name: "text of fixed length keeps what follows its NUL", fields: "- a: text(5)\n- b: u8", hex: "6100626364 07", want: `a="a" b=7`},

@@ -13,14 +13,14 @@ type primitive struct {
 	args    int
 	table   string // the table it reads
 	columns int    // members that the table has at least
-	scalar  bool   // it is one number, which expressions can see
+	values  int    // numbers that it is; expressions can see a single one
 	decode  func(*Decoder, *op, int) bool
 	encode  func(*Encoder, *op, int) bool
 }
 
 var primitives = map[string]*primitive{
-	"quant":      {name: "quant", args: 1, table: "translation", columns: 4, scalar: true, decode: decodeQuant, encode: encodeQuant},
-	"quant_vec3": {name: "quant_vec3", args: 1, table: "translation", columns: 4, decode: decodeQuantVec3, encode: encodeQuantVec3},
+	"quant":      {name: "quant", args: 1, table: "translation", columns: 4, values: 1, decode: decodeQuant, encode: encodeQuant},
+	"quant_vec3": {name: "quant_vec3", args: 1, table: "translation", columns: 4, values: 3, decode: decodeQuantVec3, encode: encodeQuantVec3},
 }
 
 // quantiser is an entry of the table translation: (a, b, max, range). A number

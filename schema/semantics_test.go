@@ -15,7 +15,7 @@ func TestDecodeErrorsNameTheField(t *testing.T) {
 	for _, c := range []struct{ name, head, fields, hex, want string }{
 		{"a short number", "", "- a: u8\n- b: u32", "01 0203", "test/TEST.b at byte 1 of 3: want 4 bytes, 2 bytes left (truncated)"},
 		{"bits", "align: bit", "- a: u6\n- b: u3", "ff", "test/TEST.b at byte 0 bit 6 of 1: want 3 bits, 2 bits left (truncated)"},
-		{"a member of an element", "types:\n  e: [{x: u8}, {y: u16}]\n", "- n: u8\n- a: e[n]", "01 01 02", "test/TEST.a at byte 1 of 3: want 1 element of at least 3 bytes, 2 bytes left (truncated)"},
+		{"a member of an element", "types:\n  e: [{x: u8}, {y: u16}]\n", "- n: u8\n- a: e[n]", "01 01 02", "test/TEST.a[0].y at byte 2 of 3: want 2 bytes, 1 byte left (truncated)"},
 		{"a member of the second element", "types:\n  e:\n    - k: u8\n    - y: u16\n      if: k\n", "- a: e[2]", "00 01 02", "test/TEST.a[1].y at byte 2 of 3: want 2 bytes, 1 byte left (truncated)"},
 		{"a count beyond the bytes", "", "- n: u32\n- a: u8[n]", "ffffffff 00", "test/TEST.a at byte 4 of 5: want 4294967295 elements of at least 1 byte, 1 byte left (truncated)"},
 		{"a count of elements without bits", "", "- n: u16\n- a: text(0)[n]", "ffff", "test/TEST.a at byte 2 of 2: want 65535 elements of at least 0 bytes, 0 bytes left (truncated)"},
@@ -84,14 +84,13 @@ packets:
 func TestSizePadsAFrame(t *testing.T) {
 	p := parse(t, sized)
 	l := p.Packets[0].Of(Client)[0]
-	frame := unhex(t, "01 03 0a 0b") // opcode, mask, two bytes: a frame of 4
 	for _, c := range []struct{ hex, want, fail string }{
-		{"01 03 0a 0b", "mask=3 a=[10 11]", ""},
+		{"01 03 0a 0b", "mask=3 a=[10 11]", ""},   // opcode, mask, two bytes: a frame of 4
 		{"01 01 0a ff", "mask=1 a=[10] _=ff", ""}, // padding, kept
 		{"01 07 0a 0b 0c 01 02 03", "mask=7 a=[10 11 12] _=010203", ""},
 		{"01 01 0a", "mask=1 a=[10]", "test/TEST.padding at byte 3 of 3: want 1 byte, 0 bytes left (truncated)"},
 	} {
-		frame = unhex(t, c.hex)
+		frame := unhex(t, c.hex)
 		tree := &Tree{Data: frame}
 		d := Decoder{Short: wire.Truncated}
 		err := d.Decode(p, "TEST", l, tree, 8, 8*len(frame))
@@ -200,9 +199,13 @@ state:
   widths: {kind: [bits, extra]}
   build:  number
   modes:  {opcode: mode}
+  slots:  {kind: mask}
 enums:
   opcode_mode: {0: raw, 1: latest}
   kind: {1: first}
+flags:
+  mask:  {0: another}
+  slots: {0: cannon}
 defaults:
   widths:
     - source: a guess
@@ -282,6 +285,17 @@ func TestDefaultTables(t *testing.T) {
 	if p.State[0].KeyEnum.NameOf(1) != "first" || p.State[2].KeyEnum.NameOf(1) != "TEST" || p.State[2].Enum.NameOf(1) != "latest" {
 		t.Errorf("names of keys and columns: %+v", p.State)
 	}
+	if f := p.State[3].Flags; f == nil || f.Bits[0].Name != "cannon" || p.State[2].Flags != nil {
+		t.Errorf("names of the bits of masks: %+v", p.State)
+	}
+	d.Set(1, Entry{Values: []float64{9, 9}, Origin: User})
+	d.Set(70, Entry{Origin: User})
+	if d.Get(1).Values[0] != 9 || !slices.Equal(d.Keys(), []int64{0, 1, 2, 70}) || d.Len() != 4 {
+		t.Errorf("set: got %+v of keys %v", d.Get(1), d.Keys())
+	}
+	if again := p.DefaultTable("widths", Server); again.Get(1).Values[0] != 4 || again.Get(70) != nil || again.Len() != 3 {
+		t.Errorf("to set one caller's table changes that of the next: %+v", again.Get(1))
+	}
 	var none *Table
 	if none.Get(1) != nil || none.Len() != 0 || none.Keys() != nil {
 		t.Error("the nil table is not empty")
@@ -289,8 +303,13 @@ func TestDefaultTables(t *testing.T) {
 	far := NewTable(&p.State[0])
 	far.Set(-1, Entry{Packet: 7})
 	far.Set(1<<40, Entry{Packet: 8})
+	far.Set(-1, Entry{Packet: 7})
 	if far.Get(-1).Packet != 7 || far.Get(1<<40).Packet != 8 || far.Get(0) != nil {
 		t.Error("keys far off")
+	}
+	far.Set(0, Entry{})
+	if !slices.Equal(far.Keys(), []int64{-1, 0, 1 << 40}) || far.Len() != 3 {
+		t.Errorf("got %d keys, %v", far.Len(), far.Keys())
 	}
 }
 

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 )
@@ -28,17 +29,13 @@ func (o Origin) String() string {
 	return "origin"
 }
 
-// OriginOf returns the origin named by the word, as String gives it.
-func OriginOf(word string) Origin {
-	return Origin(max(0, slices.Index(originNames[:], word)))
-}
-
 // TableDecl declares a learned table: `translation: {slot: [a, b, max, range]}`.
 type TableDecl struct {
 	Name    string
 	Key     string   // what the key is called; empty for a single entry
 	Columns []string // what the members of an entry are called
 	Enum    *Enum    // names of the only column's values, by the column's name
+	Flags   *Flags   // names of the bits of a column called mask, by the table's name
 	KeyEnum *Enum    // names of the keys, by the key's name
 }
 
@@ -55,25 +52,37 @@ type Entry struct {
 // Table is a learned table: entries by key, each with its origin. A Table that
 // is in use is not changed in place but replaced, except by Set.
 type Table struct {
-	Decl    *TableDecl
-	entries map[int64]*Entry
-	low     [lowKeys]*Entry // those of the first keys, for speed
+	Decl   *TableDecl
+	low    *[lowKeys]*Entry // by key, the keys below lowKeys, as most are; nil without any
+	far    map[int64]*Entry // the others; nil without any
+	len    int
+	shared bool // low and far are another table's too, and Set copies them first
 }
 
 const lowKeys = 64
 
 // NewTable returns an empty table.
-func NewTable(d *TableDecl) *Table { return &Table{Decl: d, entries: make(map[int64]*Entry)} }
+func NewTable(d *TableDecl) *Table { return &Table{Decl: d} }
 
-// Get returns the entry of a key, or nil.
+// share returns a table with the entries of t. It costs no more than an empty one
+// until it is Set; t must not be Set after that.
+func (t *Table) share() *Table {
+	shared := *t
+	shared.shared = true
+	return &shared
+}
+
+// Get returns the entry of a key, or nil. The entry is not to be changed.
 func (t *Table) Get(key int64) *Entry {
 	switch {
 	case t == nil:
 		return nil
-	case uint64(key) < lowKeys:
-		return t.low[key]
+	case uint64(key) >= lowKeys:
+		return t.far[key]
+	case t.low == nil:
+		return nil
 	}
-	return t.entries[key]
+	return t.low[key]
 }
 
 // Set puts an entry in place.
@@ -82,10 +91,37 @@ func (t *Table) Set(key int64, e Entry) {
 	for i, v := range e.Values {
 		e.numbers[i] = real(v)
 	}
-	t.entries[key] = &e
-	if uint64(key) < lowKeys {
-		t.low[key] = &e
+	if t.shared {
+		t.unshare()
 	}
+	if t.Get(key) == nil {
+		t.len++
+	}
+	t.put(key, &e)
+}
+
+// unshare copies the entries that are another table's too.
+func (t *Table) unshare() {
+	if t.low != nil {
+		low := *t.low
+		t.low = &low
+	}
+	t.far = maps.Clone(t.far)
+	t.shared = false
+}
+
+func (t *Table) put(key int64, e *Entry) {
+	if uint64(key) < lowKeys {
+		if t.low == nil {
+			t.low = new([lowKeys]*Entry)
+		}
+		t.low[key] = e
+		return
+	}
+	if t.far == nil {
+		t.far = map[int64]*Entry{}
+	}
+	t.far[key] = e
 }
 
 // Len returns the number of entries.
@@ -93,17 +129,21 @@ func (t *Table) Len() int {
 	if t == nil {
 		return 0
 	}
-	return len(t.entries)
+	return t.len
 }
 
 // Keys returns the keys in ascending order.
 func (t *Table) Keys() []int64 {
-	if t == nil {
+	if t.Len() == 0 {
 		return nil
 	}
-	keys := make([]int64, 0, len(t.entries))
-	for k := range t.entries {
-		keys = append(keys, k)
+	keys := slices.AppendSeq(make([]int64, 0, t.len), maps.Keys(t.far))
+	if t.low != nil {
+		for k, e := range t.low {
+			if e != nil {
+				keys = append(keys, int64(k))
+			}
+		}
 	}
 	slices.Sort(keys)
 	return keys

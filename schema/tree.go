@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"math"
 	"unicode/utf8"
 
@@ -147,74 +148,97 @@ func (t *Tree) AppendBytes(dst []byte, i int) []byte {
 // that are no valid text of the encoding become U+FFFD; nothing is escaped.
 func (t *Tree) AppendText(dst []byte, i int) []byte {
 	n := &t.Nodes[i]
-	encoding := UTF8
-	if n.Kind == Text && n.Field != nil {
-		encoding = n.Field.Encoding
-	}
-	at := func(k int) byte { return byte(wire.ReadBits(t.Data, int(n.Body)+8*k, 8, wire.Big)) }
-	size := int(n.BodyLen)
-	if encoding == UTF16Lax && !looksWide(at, size) {
-		encoding = Latin1
-	}
-	switch encoding {
+	var scratch [256]byte
+	text := t.text(scratch[:0], n)
+	switch encodingOf(n, text) {
 	case Latin1:
-		for k := range size {
-			c := at(k)
-			if c == 0 {
-				break
-			}
-			dst = utf8.AppendRune(dst, rune(c))
-		}
-	case UTF16, UTF16Lax:
-		order := wire.Big
-		if n.Field.Order == wire.Little {
-			order = wire.Little
-		}
-		dst = appendUTF16(dst, at, size, order)
-	default:
-		start := len(dst)
-		for k := range size {
-			c := at(k)
-			if c == 0 && n.Kind == Text {
-				break
-			}
-			dst = append(dst, c)
-		}
-		if !utf8.Valid(dst[start:]) {
-			dst = append(dst[:start], []byte(string([]rune(string(dst[start:]))))...)
-		}
+		return appendLatin1(dst, untilNUL(text))
+	case UTF16:
+		return appendUTF16(dst, text, n.Field.Order)
 	}
-	return dst
+	if n.Kind == Text {
+		text = untilNUL(text)
+	}
+	return appendUTF8(dst, text)
+}
+
+// text returns the bytes of a text: in the data, or in the scratch where they do not
+// begin with a byte of it.
+func (t *Tree) text(scratch []byte, n *Node) []byte {
+	if n.Body&7 == 0 {
+		return t.Data[n.Body>>3:][:n.BodyLen]
+	}
+	return wire.AppendBytes(scratch, t.Data, int(n.Body), int(n.BodyLen))
+}
+
+// encodingOf returns the encoding of a node's text, where that is settled: UTF8,
+// Latin1 or UTF16.
+func encodingOf(n *Node, text []byte) Encoding {
+	switch {
+	case n.Kind != Text || n.Field == nil:
+		return UTF8
+	case n.Field.Encoding != UTF16Lax:
+		return n.Field.Encoding
+	case looksWide(text):
+		return UTF16
+	}
+	return Latin1
 }
 
 // looksWide reports whether every second byte is zero, as in western text of
 // 16-bit units.
-func looksWide(at func(int) byte, size int) bool {
-	if size < 2 {
+func looksWide(text []byte) bool {
+	if len(text) < 2 {
 		return false
 	}
-	for k := 1; k < size; k += 2 {
-		if at(k) != 0 {
+	for k := 1; k < len(text); k += 2 {
+		if text[k] != 0 {
 			return false
 		}
 	}
 	return true
 }
 
-func appendUTF16(dst []byte, at func(int) byte, size int, o wire.Order) []byte {
+func untilNUL(text []byte) []byte {
+	if end := bytes.IndexByte(text, 0); end >= 0 {
+		return text[:end]
+	}
+	return text
+}
+
+func appendUTF8(dst, text []byte) []byte {
+	if utf8.Valid(text) {
+		return append(dst, text...)
+	}
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		dst = utf8.AppendRune(dst, r)
+		text = text[size:]
+	}
+	return dst
+}
+
+func appendLatin1(dst, text []byte) []byte {
+	for _, c := range text {
+		dst = utf8.AppendRune(dst, rune(c))
+	}
+	return dst
+}
+
+func appendUTF16(dst, text []byte, o wire.Order) []byte {
 	unit := func(k int) rune {
-		a, b := rune(at(k)), rune(at(k+1))
+		a, b := rune(text[k]), rune(text[k+1])
 		if o == wire.Little {
 			a, b = b, a
 		}
 		return a<<8 | b
 	}
-	for k := 0; k+1 < size; k += 2 {
+	for k := 0; k+1 < len(text); k += 2 {
 		r := unit(k)
 		if r == 0 {
 			break
 		}
-		if r >= 0xd800 && r < 0xdc00 && k+3 < size {
+		if r >= 0xd800 && r < 0xdc00 && k+3 < len(text) {
 			if low := unit(k + 2); low >= 0xdc00 && low < 0xe000 {
 				r = (r-0xd800)<<10 + (low - 0xdc00) + 0x10000
 				k += 2

@@ -138,6 +138,26 @@ func TestTruncatedCompression(t *testing.T) {
 	}
 }
 
+// A compressed file cut before it tells what it holds is told from a plain one.
+func TestCompressionCutAtItsStart(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cut  []byte
+		want string
+	}{
+		{"plain", []byte("\x00"), "test: capture/magic at byte 0: want 4 bytes, 1 byte left (truncated)"},
+		{"a header of gzip", gzipped([]byte("text"))[:5], "test: gzip/header at byte 0: want a whole header, got the end of the file (truncated)"},
+		{"gzip", gzipped([]byte("text"))[:10], "test: gzip/content at byte 0: want 4 bytes, 0 bytes left (truncated)"},
+		{"a header of zstd", zstded([]byte("text"))[:5], "test: zstd/content at byte 0: want 4 bytes, 0 bytes left (truncated)"},
+		{"zstd", zstded([]byte("text"))[:8], "test: zstd/content at byte 0: want 4 bytes, 0 bytes left (truncated)"},
+	} {
+		_, err := OpenReader("test", bytes.NewReader(c.cut))
+		if err == nil || err.Error() != c.want {
+			t.Errorf("%s: got  %v\nwant %s", c.name, err, c.want)
+		}
+	}
+}
+
 // B76: a read error comes out once the whole packets are out, with its cause, and
 // comes again.
 func TestReadError(t *testing.T) {

@@ -47,14 +47,24 @@ func (f *File) decompress() error {
 		if err != nil {
 			return cutCompression("gzip", err)
 		}
-		f.in = newWindow(z)
+		return f.unpack("gzip", z)
 	case bytes.HasPrefix(head, []byte(zstdMagic)):
 		z, err := zstd.NewReader(f.in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil {
 			return cutCompression("zstd", err)
 		}
 		f.closers = append(f.closers, z.IOReadCloser())
-		f.in = newWindow(z)
+		return f.unpack("zstd", z)
+	}
+	return nil
+}
+
+// unpack makes the file what z gives. A file that is cut before that tells what it
+// is, is an error that names the compression.
+func (f *File) unpack(layer string, z io.Reader) error {
+	f.in = newWindow(z)
+	if len(f.in.peek(4)) < 4 && f.in.err != io.EOF {
+		return f.in.short(layer, "content", 0, 4)
 	}
 	return nil
 }

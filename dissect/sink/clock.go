@@ -40,6 +40,16 @@ func TimeFormatOf(word string) (TimeFormat, bool) {
 	return Absolute, false
 }
 
+// Zone returns the zone of the times that are shown: for local ones local, or the
+// system's if that is nil, for others UTC.
+func (f TimeFormat) Zone(local *time.Location) *time.Location {
+	switch f {
+	case Absolute, AbsoluteDate, AbsoluteDayOfYear:
+		return either(local, time.Local)
+	}
+	return time.UTC
+}
+
 // relativeWidth is the width of the seconds of a difference, so that columns
 // stay in line for a day.
 const relativeWidth = 5
@@ -54,8 +64,11 @@ type clock struct {
 	first, last time.Time
 }
 
-// append appends the time of r.
+// append appends the time of r, "-" where none is known.
 func (c *clock) append(dst []byte, r *dissect.Record) []byte {
+	if r.Time.IsZero() {
+		return append(dst, '-')
+	}
 	if c.first.IsZero() {
 		c.first, c.last = r.Time, r.Time
 	}
@@ -89,16 +102,7 @@ func either[T comparable](a, b T) T {
 
 // appendSecond appends date and time of day down to the second.
 func (c *clock) appendSecond(dst []byte, t time.Time) []byte {
-	switch c.format {
-	case UTC, UTCDate, UTCDayOfYear:
-		t = t.UTC()
-	default:
-		if c.location != nil {
-			t = t.In(c.location)
-		} else {
-			t = t.Local()
-		}
-	}
+	t = t.In(c.format.Zone(c.location))
 	switch c.format {
 	case AbsoluteDate, UTCDate:
 		dst = t.AppendFormat(dst, "2006-01-02 ")

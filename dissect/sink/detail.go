@@ -13,6 +13,10 @@ const indent = "    "
 // full is the Verbosity that leaves nothing out.
 const full = 2
 
+// rowMembers is how many numbers of an array share a line, unless nothing is left
+// out.
+const rowMembers = 8
+
 // appendDetails appends the lines under the first line of a record.
 func (t *Text) appendDetails(dst []byte, r *dissect.Record) []byte {
 	dst = t.appendOrigin(dst, r)
@@ -126,9 +130,12 @@ func (t *Text) appendField(dst []byte, r *dissect.Record, i, index, depth int) [
 		}
 	}
 	hidden := t.redact.hidesNode(n)
+	whole := hidden || t.o.Verbosity < full && t.isTuple(&r.Body, i, rowMembers)
 	switch {
 	case hidden:
 		dst = append(append(dst, " = "...), masked...)
+	case whole:
+		dst = appendUnit(t.appendTuple(append(dst, " = "...), &r.Body, i), n)
 	case n.Kind == schema.Array, n.Kind == schema.Struct:
 		dst = t.appendHeading(dst, r, i)
 	default:
@@ -136,7 +143,7 @@ func (t *Text) appendField(dst []byte, r *dissect.Record, i, index, depth int) [
 	}
 	dst = t.appendQualities(dst, r, n, hidden)
 	dst = append(dst, '\n')
-	if hidden {
+	if whole {
 		return dst
 	}
 	for k, element := i+1, 0; k < r.Body.Next(i); k = r.Body.Next(k) {
@@ -155,11 +162,7 @@ func (t *Text) appendHeading(dst []byte, r *dissect.Record, i int) []byte {
 	if r.Body.Nodes[i].Kind == schema.Struct {
 		return dst
 	}
-	count := 0
-	for k := i + 1; k < r.Body.Next(i); k = r.Body.Next(k) {
-		count++
-	}
-	return strconv.AppendInt(append(dst, " = "...), int64(count), 10)
+	return strconv.AppendInt(append(dst, " = "...), int64(elements(&r.Body, i)), 10)
 }
 
 // appendLong appends the value of node i on its own line, with its unit.
@@ -176,10 +179,14 @@ func (t *Text) appendLong(dst []byte, r *dissect.Record, i int) []byte {
 	default:
 		dst = t.appendScalar(dst, &r.Body, i)
 	}
-	if n.Field != nil && n.Field.Unit != "" {
-		dst = appendEscaped(append(dst, ' '), n.Field.Unit)
+	return appendUnit(dst, n)
+}
+
+func appendUnit(dst []byte, n *schema.Node) []byte {
+	if n.Field == nil || n.Field.Unit == "" {
+		return dst
 	}
-	return dst
+	return appendEscaped(append(dst, ' '), n.Field.Unit)
 }
 
 // page returns the columns that a value may take on a line of its own.

@@ -125,12 +125,6 @@ func (s *scanner) integer() int64 {
 	return v
 }
 
-// float reads a number.
-func (s *scanner) float() float64 {
-	v, _ := strconv.ParseFloat(string(s.number()), 64)
-	return v
-}
-
 // number reads the text of a number.
 func (s *scanner) number() []byte {
 	s.peek()

@@ -230,8 +230,8 @@ func TestEveryLineIsValid(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	s := &dissect.Summary{}
-	s.AddPacket(&dissect.Packet{Time: at, Length: 60})
-	s.AddPacket(&dissect.Packet{Time: at.Add(-time.Second), Length: 40})
+	s.AddPacket(&dissect.Packet{Time: at, Length: 60, Data: make([]byte, 60)})
+	s.AddPacket(&dissect.Packet{Time: at.Add(-time.Second), Length: 40, Data: make([]byte, 33)})
 	for _, r := range all() {
 		s.AddRecord(r)
 	}
@@ -241,10 +241,103 @@ func TestSummary(t *testing.T) {
 		t.Fatal(err)
 	}
 	compare(t, b.String(), `{"type":"summary","file":0,"time":"2026-11-29T20:15:02.310774000Z",`+
-		`"first_time":"2026-11-29T20:15:01.310774000Z","last_time":"2026-11-29T20:15:02.310774000Z","packets":2,"bytes":100,`+
+		`"first_time":"2026-11-29T20:15:01.310774000Z","last_time":"2026-11-29T20:15:02.310774000Z","packets":2,"bytes":100,"cut_bytes":7,`+
 		`"records":{"wulfram":9},"unknown_opcodes":1,"unknown_bodies":0,"undecoded_bytes":9,"gaps":1,"lost_bytes":1448,`+
-		`"retransmissions":1,"conflicts":0,"resyncs":1,"evictions":0,"backward_times":1,"other_flows":0,`+
+		`"retransmissions":1,"conflicts":0,"resyncs":1,"evictions":0,"backward_times":1,"other_flows":0,"unsupported_packets":0,`+
+		`"segments":{"retransmitted":0,"out_of_order":0,"keep_alives":0},`+
 		`"errors":{"truncated":2,"incomplete":0,"malformed":0},"notes":{"assumed_context":1,"out_of_range":1,"retransmission":1,"unknown_opcode":1}}`+"\n")
+}
+
+func TestSummaryInWords(t *testing.T) {
+	s := &dissect.Summary{
+		First: at, Last: at.Add(1500 * time.Millisecond), Packets: 12, Bytes: 4711, CutBytes: 1234,
+		Records: map[string]int{"wulfram": 3, "netrek": 1}, Errors: [3]int{wire.Malformed: 1, wire.Truncated: 2, wire.Incomplete: 3},
+	}
+	const rest = `
+1 netrek record
+3 wulfram records
+1 malformed record
+2 records truncated by the capture
+3 incomplete records
+1,234 bytes cut off by the snap length; capture with -s 0
+`
+	for _, c := range []struct {
+		zone *time.Location
+		from string
+	}{
+		{time.UTC, "2026-11-29 20:15:02.310774 UTC"},
+		{time.FixedZone("CET", 3600), "2026-11-29 21:15:02.310774 CET (+01:00)"},
+	} {
+		var b bytes.Buffer
+		if err := WriteSummary(&b, s, c.zone); err != nil {
+			t.Fatal(err)
+		}
+		compare(t, b.String(), "12 packets, 4,711 bytes, 1.5s from "+c.from+rest)
+	}
+	var b bytes.Buffer
+	if err := WriteSummary(&b, &dissect.Summary{}, time.UTC); err != nil {
+		t.Fatal(err)
+	}
+	compare(t, b.String(), "0 packets, 0 bytes\n")
+}
+
+func TestRoundTripTimesReadBackExactly(t *testing.T) {
+	for _, c := range []struct {
+		ms   string
+		want time.Duration
+	}{
+		{"41.2", 41200 * time.Microsecond}, {"0", 0}, {"0.000001", 1}, {"1e-06", 1}, {"4.12e1", 41200 * time.Microsecond},
+		{"281474976730.927008", 281474976730927008}, {"9223372036854.775807", math.MaxInt64},
+	} {
+		line := strings.Replace(printJSON(t, NDJSONOptions{}, viewpoint()), `"rtt_ms":41.2`, `"rtt_ms":`+c.ms, 1)
+		r, err := NewReader(strings.NewReader(line), ReaderOptions{}).Next()
+		if err != nil || r.Ack.RTT != c.want {
+			t.Errorf("%s ms: got %d (%v), want %d", c.ms, r.Ack.RTT, err, c.want)
+		}
+	}
+	line := strings.Replace(printJSON(t, NDJSONOptions{}, viewpoint()), `"rtt_ms":41.2`, `"rtt_ms":9223372036854.775808`, 1)
+	if r, err := NewReader(strings.NewReader(line), ReaderOptions{}).Next(); err == nil {
+		t.Errorf("more than a duration can hold: got %d", r.Ack.RTT)
+	}
+}
+
+// RFC 3339 has four digits for the year. A capture's clock has more, when it is
+// damaged.
+func TestTimesThatCannotBeSaid(t *testing.T) {
+	compiled := compileSchema(t)
+	for _, c := range []struct {
+		time time.Time
+		want string
+	}{
+		{time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.UTC), `"9999-12-31T23:59:59.999999999Z"`},
+		{time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC), "null"},
+		{time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC), `"0000-01-01T00:00:00.000000000Z"`},
+		{time.Date(-1, 12, 31, 23, 59, 59, 0, time.UTC), "null"},
+		{time.Unix(1<<62, 5), "null"},
+		{time.Time{}, "null"},
+	} {
+		r := viewpoint()
+		r.Time = c.time
+		line := printJSON(t, NDJSONOptions{}, r)
+		if !strings.Contains(line, `,"time":`+c.want+`,"session"`) {
+			t.Errorf("%v: got %s, want %s", c.time, line, c.want)
+		}
+		v, err := jsonschema.UnmarshalJSON(strings.NewReader(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := compiled.Validate(v); err != nil {
+			t.Errorf("%v: %v", c.time, err)
+		}
+		back, err := NewReader(strings.NewReader(line), ReaderOptions{Schema: protocols}).Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		compare(t, printJSON(t, NDJSONOptions{}, back), line)
+		if got := print(t, TextOptions{}, back); c.want == "null" && !strings.HasPrefix(got, "-   1  -> c2s udp  VIEW") {
+			t.Errorf("as text: got %s", got)
+		}
+	}
 }
 
 func TestTheSchemaIsStrict(t *testing.T) {

@@ -404,7 +404,11 @@ func (r *Reader) count() int {
 	return int(r.scan.integer())
 }
 
+// time reads a time, null for one that NDJSON cannot say.
 func (r *Reader) time() time.Time {
+	if r.scan.null() {
+		return time.Time{}
+	}
 	t, err := time.Parse(time.RFC3339Nano, string(r.scan.string()))
 	if err != nil {
 		r.scan.fail("a time of RFC 3339")
@@ -412,8 +416,19 @@ func (r *Reader) time() time.Time {
 	return t.UTC()
 }
 
+// duration reads milliseconds: exactly, unless another program has written them
+// with an exponent.
 func (r *Reader) duration() time.Duration {
-	return time.Duration(math.Round(r.scan.float() * float64(time.Millisecond)))
+	number := string(r.scan.number())
+	if d, err := time.ParseDuration(number + "ms"); err == nil {
+		return d
+	}
+	v, _ := strconv.ParseFloat(number, 64)
+	if v *= float64(time.Millisecond); !(math.Abs(v) < math.MaxInt64) {
+		r.scan.fail("milliseconds")
+		return 0
+	}
+	return time.Duration(math.Round(v))
 }
 
 // word reads the String of one of the values up to last, null for the zero value.

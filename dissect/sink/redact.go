@@ -148,13 +148,18 @@ func (m *redactor) undecoded(r *dissect.Record, fields []declaration) {
 			continue
 		}
 		failed := r.Err != nil && strings.Contains(r.Err.Path, d.Name)
-		if !failed && holds(&r.Body, d.Field) {
+		if !failed && holds(&r.Body, d.Field) && zeros(r.Rest) {
 			continue
 		}
 		m.rest = true
 		m.got = m.got || failed
 		m.spans = append(m.spans, span{min(decoded(r), len(r.Raw)), len(r.Raw)})
 	}
+}
+
+// zeros reports whether bytes can give nothing away: padding.
+func zeros(b []byte) bool {
+	return !slices.ContainsFunc(b, func(c byte) bool { return c != 0 })
 }
 
 // holds reports whether a field was decoded.

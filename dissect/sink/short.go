@@ -78,14 +78,16 @@ func (t *Text) appendScalar(dst []byte, body *schema.Tree, i int) []byte {
 		dst = append(t.escaped(append(dst, " ("...), name), ')')
 	}
 	if f.Flags != nil && n.Num != 0 {
-		dst = append(t.appendFlags(append(dst, " ("...), f.Flags, n.Num), ')')
+		start := len(dst)
+		dst = append(appendFlags(append(dst, " ("...), f.Flags, n.Num), ')')
+		t.hidden += len(dst) - start - columns(dst[start:])
 	}
 	return dst
 }
 
 // appendFlags appends the names of the flags set in v, a number of several bits
 // with its value, and bits without a name as hex.
-func (t *Text) appendFlags(dst []byte, f *schema.Flags, v uint64) []byte {
+func appendFlags(dst []byte, f *schema.Flags, v uint64) []byte {
 	start := len(dst)
 	for _, b := range f.Bits {
 		set := b.Of(v)
@@ -95,7 +97,7 @@ func (t *Text) appendFlags(dst []byte, f *schema.Flags, v uint64) []byte {
 		if len(dst) > start {
 			dst = append(dst, ' ')
 		}
-		dst = t.escaped(dst, b.Name)
+		dst = appendEscaped(dst, b.Name)
 		if b.High > b.Low {
 			dst = strconv.AppendUint(append(dst, '='), set, 10)
 		}
@@ -151,19 +153,43 @@ const shortMembers = 4
 // appendShortArray appends an array: a few numbers as (1.5, 2, 3), anything
 // else as the number of its elements.
 func (t *Text) appendShortArray(dst []byte, body *schema.Tree, i int) []byte {
-	count, numbers := 0, true
+	if !t.isTuple(body, i, shortMembers) {
+		return strconv.AppendInt(dst, int64(elements(body, i)), 10)
+	}
+	return t.appendTuple(dst, body, i)
+}
+
+// elements returns how many elements an array has.
+func elements(body *schema.Tree, i int) int {
+	n := 0
 	for k := i + 1; k < body.Next(i); k = body.Next(k) {
-		count++
-		switch body.Nodes[k].Kind {
+		n++
+	}
+	return n
+}
+
+// isTuple reports whether node i is an array of numbers that may be shown, at least
+// one and at most so many.
+func (t *Text) isTuple(body *schema.Tree, i, most int) bool {
+	n := &body.Nodes[i]
+	if n.Kind != schema.Array || n.Size == 0 || int(n.Size) > most {
+		return false
+	}
+	for k := i + 1; k < body.Next(i); k++ {
+		switch element := &body.Nodes[k]; element.Kind {
 		case schema.Uint, schema.Int, schema.Float, schema.IPv4:
-			numbers = numbers && !t.redact.hidesNode(&body.Nodes[k])
+			if t.redact.hidesNode(element) {
+				return false
+			}
 		default:
-			numbers = false
+			return false
 		}
 	}
-	if count == 0 || !numbers || count > shortMembers {
-		return strconv.AppendInt(dst, int64(count), 10)
-	}
+	return true
+}
+
+// appendTuple appends an array of numbers as (1.5, 2, 3).
+func (t *Text) appendTuple(dst []byte, body *schema.Tree, i int) []byte {
 	dst = append(dst, '(')
 	for k := i + 1; k < body.Next(i); k = body.Next(k) {
 		if k > i+1 {

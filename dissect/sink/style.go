@@ -21,11 +21,6 @@ func inkOf(attributes ...color.Attribute) ink {
 	return ink{on, off}
 }
 
-// paint appends text in this ink. The text is the sink's own, or escaped.
-func (k ink) paint(dst []byte, text string) []byte {
-	return append(append(append(dst, k.on...), text...), k.off...)
-}
-
 // palette is the colours of the text sink. The zero palette has none. Colour
 // repeats what the words say: direction, severity, and what is a name.
 type palette struct {

@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -19,10 +20,11 @@ func (j *NDJSON) WriteSummary(file int, s *dissect.Summary) error {
 	dst := append(j.out.buf, `{"type":"summary"`...)
 	dst = appendKeyInt(dst, `,"file":`, int64(file))
 	dst = j.appendTime(append(dst, `,"time":`...), s.Last)
-	dst = j.appendTimeOrNull(append(dst, `,"first_time":`...), s.First)
-	dst = j.appendTimeOrNull(append(dst, `,"last_time":`...), s.Last)
+	dst = j.appendTime(append(dst, `,"first_time":`...), s.First)
+	dst = j.appendTime(append(dst, `,"last_time":`...), s.Last)
 	dst = appendKeyInt(dst, `,"packets":`, int64(s.Packets))
 	dst = appendKeyInt(dst, `,"bytes":`, s.Bytes)
+	dst = appendKeyInt(dst, `,"cut_bytes":`, s.CutBytes)
 	dst = appendCounts(append(dst, `,"records":`...), s.Records)
 	dst = appendKeyInt(dst, `,"unknown_opcodes":`, int64(s.UnknownOpcodes))
 	dst = appendKeyInt(dst, `,"unknown_bodies":`, int64(s.UnknownBodies))
@@ -35,19 +37,16 @@ func (j *NDJSON) WriteSummary(file int, s *dissect.Summary) error {
 	dst = appendKeyInt(dst, `,"evictions":`, int64(s.Evictions))
 	dst = appendKeyInt(dst, `,"backward_times":`, int64(s.Backward))
 	dst = appendKeyInt(dst, `,"other_flows":`, int64(s.OtherFlows))
+	dst = appendKeyInt(dst, `,"unsupported_packets":`, int64(s.Unsupported))
+	dst = appendKeyInt(dst, `,"segments":{"retransmitted":`, int64(s.Segments.Retransmitted))
+	dst = appendKeyInt(dst, `,"out_of_order":`, int64(s.Segments.OutOfOrder))
+	dst = append(appendKeyInt(dst, `,"keep_alives":`, int64(s.Segments.KeepAlives)), '}')
 	dst = appendKeyInt(dst, `,"errors":{"truncated":`, int64(s.Errors[wire.Truncated]))
 	dst = appendKeyInt(dst, `,"incomplete":`, int64(s.Errors[wire.Incomplete]))
 	dst = append(appendKeyInt(dst, `,"malformed":`, int64(s.Errors[wire.Malformed])), '}')
 	dst = appendCounts(append(dst, `,"notes":`...), s.Notes)
 	j.out.buf = append(dst, "}\n"...)
 	return j.out.done()
-}
-
-func (j *NDJSON) appendTimeOrNull(dst []byte, t time.Time) []byte {
-	if t.IsZero() {
-		return append(dst, "null"...)
-	}
-	return j.appendTime(dst, t)
 }
 
 // appendCounts appends counters by name, sorted.
@@ -61,4 +60,71 @@ func appendCounts(dst []byte, counts map[string]int) []byte {
 		dst = strconv.AppendInt(dst, int64(counts[name]), 10)
 	}
 	return append(dst, '}')
+}
+
+// WriteSummary writes the counters of a run as text, a line a thing; what did not
+// happen is left out. It names the zone, which is that of the times of the records.
+func WriteSummary(w io.Writer, s *dissect.Summary, zone *time.Location) error {
+	c := counters{}
+	c.head(s, zone)
+	for _, p := range slices.Sorted(maps.Keys(s.Records)) {
+		c.line(int64(s.Records[p]), p+" record", p+" records")
+	}
+	c.line(int64(s.UnknownOpcodes), "unknown opcode", "unknown opcodes")
+	c.line(int64(s.UnknownBodies), "unknown body", "unknown bodies")
+	c.line(s.UndecodedBytes, "byte not decoded", "bytes not decoded")
+	c.line(int64(s.Errors[wire.Malformed]), "malformed record", "malformed records")
+	c.line(int64(s.Errors[wire.Truncated]), "record truncated by the capture", "records truncated by the capture")
+	c.line(int64(s.Errors[wire.Incomplete]), "incomplete record", "incomplete records")
+	c.line(s.CutBytes, "byte cut off by the snap length; capture with -s 0", "bytes cut off by the snap length; capture with -s 0")
+	c.line(int64(s.Gaps), "gap", "gaps")
+	c.line(s.LostBytes, "byte not captured", "bytes not captured")
+	c.line(int64(s.Retransmitted), "record retransmitted", "records retransmitted")
+	c.line(int64(s.Segments.Retransmitted), "segment retransmitted", "segments retransmitted")
+	c.line(int64(s.Segments.OutOfOrder), "segment out of order", "segments out of order")
+	c.line(int64(s.Segments.KeepAlives), "keep-alive", "keep-alives")
+	c.line(int64(s.Conflicts), "conflict", "conflicts")
+	c.line(int64(s.Resyncs), "resync", "resyncs")
+	c.line(int64(s.Evictions), "eviction", "evictions")
+	c.line(int64(s.Backward), "packet with a time before an earlier one", "packets with a time before an earlier one")
+	c.line(int64(s.Unsupported), "packet of an unsupported link type", "packets of an unsupported link type")
+	c.line(int64(s.OtherFlows), "flow of no known protocol", "flows of no known protocol")
+	_, err := w.Write(c)
+	return err
+}
+
+// counters is the text of a summary.
+type counters []byte
+
+// head appends "56 packets, 4,711 bytes, 1.5s from 2026-11-29 21:15:02.104512 CET (+01:00)".
+func (c *counters) head(s *dissect.Summary, zone *time.Location) {
+	dst := append(appendCount(nil, int64(s.Packets)), " packets, "...)
+	dst = append(appendCount(dst, s.Bytes), " bytes"...)
+	if s.Packets > 0 {
+		dst = append(append(append(dst, ", "...), s.Last.Sub(s.First).String()...), " from "...)
+		dst = appendZoned(dst, s.First.In(zone))
+	}
+	*c = append(append(*c, dst...), '\n')
+}
+
+// appendZoned appends a time with its zone: the name, which may stand for several
+// zones, and how far it is from UTC.
+func appendZoned(dst []byte, t time.Time) []byte {
+	dst = t.AppendFormat(dst, "2006-01-02 15:04:05.000000 MST")
+	if _, offset := t.Zone(); offset == 0 {
+		return dst
+	}
+	return t.AppendFormat(dst, " (-07:00)")
+}
+
+// line appends a count with what it counts, unless there is none of it.
+func (c *counters) line(n int64, one, many string) {
+	if n == 0 {
+		return
+	}
+	dst := append(appendCount(*c, n), ' ')
+	if n == 1 {
+		many = one
+	}
+	*c = append(append(dst, many...), '\n')
 }

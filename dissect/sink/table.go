@@ -17,7 +17,8 @@ import (
 // WriteTable writes rows under a header, in columns without rules, so that the
 // lines can be cut and sorted.
 func WriteTable(w io.Writer, header []string, rows [][]string) error {
-	t := tablewriter.NewTable(w,
+	var b strings.Builder
+	t := tablewriter.NewTable(&b,
 		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
 			Borders: tw.Border{Left: tw.Off, Right: tw.Off, Top: tw.Off, Bottom: tw.Off},
 			Settings: tw.Settings{
@@ -36,130 +37,144 @@ func WriteTable(w io.Writer, header []string, rows [][]string) error {
 	if err := t.Bulk(rows); err != nil {
 		return err
 	}
-	return t.Render()
+	if err := t.Render(); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, trimLines(b.String()))
+	return err
+}
+
+// trimLines removes the spaces at the ends of lines.
+func trimLines(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(strings.TrimRight(line, " \n") + "\n")
+	}
+	return b.String()
 }
 
 // WriteTables writes what the sessions of a capture have learned, each entry with
 // where it came from.
-func WriteTables(w io.Writer, sessions []*dissect.Session) error {
-	for i, s := range sessions {
+func WriteTables(w io.Writer, r *dissect.Result) error {
+	var b strings.Builder
+	if r.Dropped > 0 {
+		b.WriteString("sessions that were over earlier, and are not kept: " + string(appendCount(nil, int64(r.Dropped))) + "\n\n")
+	}
+	for i, s := range r.Sessions {
 		if i > 0 {
-			if _, err := io.WriteString(w, "\n"); err != nil {
-				return err
-			}
+			b.WriteByte('\n')
 		}
-		head := "session " + strconv.Itoa(s.ID) + "  " + s.Schema().Name + "  client " + s.Client.String() + "  server " + s.Server.String() + "\n"
-		if _, err := io.WriteString(w, head); err != nil {
-			return err
-		}
+		b.WriteString("session " + strconv.Itoa(s.ID) + "  " + s.Schema().Name + "  client " + s.Client.String() + "  server " + s.Server.String() + "\n")
 		for _, t := range s.Tables() {
-			if err := writeLearned(w, t); err != nil {
+			if err := writeLearned(&b, t); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
-func writeLearned(w io.Writer, l dissect.LearnedTable) error {
+func writeLearned(b *strings.Builder, l dissect.LearnedTable) error {
 	if l.Table == nil {
 		return nil
 	}
 	d := l.Table.Decl
-	title := "\n" + d.Name
+	b.WriteString("\n" + d.Name)
 	if l.Sender != schema.AnySender {
-		title += " of the " + l.Sender.String()
+		b.WriteString(" of the " + l.Sender.String())
 	}
 	if l.Table.Len() == 0 {
-		_, err := io.WriteString(w, title+": nothing learned\n")
-		return err
+		b.WriteString(": nothing learned\n")
+		return nil
 	}
-	if _, err := io.WriteString(w, title+"\n"); err != nil {
-		return err
-	}
+	b.WriteByte('\n')
+	return WriteTable(b, slices.Concat([]string{d.Key}, d.Columns, []string{"origin"}), learnedRows(l.Table))
+}
+
+// learnedRows returns the rows of a table: key, values, origin.
+func learnedRows(t *schema.Table) [][]string {
 	var rows [][]string
-	for _, k := range l.Table.Keys() {
-		e := l.Table.Get(k)
-		row := []string{keyText(d, k)}
-		for i := range d.Columns {
-			row = append(row, valueText(d, e, i))
+	for keys := t.Keys(); len(keys) > 0; {
+		n := alike(t, keys)
+		e := t.Get(keys[0])
+		row := []string{keysText(t.Decl, keys[0], keys[n-1])}
+		for i := range t.Decl.Columns {
+			row = append(row, valueText(t.Decl, e, i))
 		}
-		from := e.Origin.String()
-		if e.Packet > 0 {
-			from += " in packet " + strconv.Itoa(e.Packet)
-		}
-		rows = append(rows, append(row, from))
+		rows = append(rows, append(row, originText(e)))
+		keys = keys[n:]
 	}
-	return WriteTable(w, slices.Concat([]string{d.Key}, d.Columns, []string{"origin"}), rows)
+	return rows
 }
 
-func keyText(d *schema.TableDecl, k int64) string {
-	if n := d.KeyEnum.NameOf(uint64(k)); n != "" {
-		return strconv.FormatInt(k, 10) + " " + n
+// alike returns how many keys, from the first on, one row can stand for: those that
+// follow each other, have no name, and the same default.
+func alike(t *schema.Table, keys []int64) int {
+	n := 1
+	for first := t.Get(keys[0]); n < len(keys) && keys[n] == keys[n-1]+1; n++ {
+		e := t.Get(keys[n])
+		switch {
+		case first.Origin != schema.Default, t.Decl.KeyEnum.NameOf(uint64(keys[n-1])) != "":
+			return n
+		case e.Origin != schema.Default, t.Decl.KeyEnum.NameOf(uint64(keys[n])) != "":
+			return n
+		case !slices.Equal(e.Values, first.Values), !slices.Equal(e.Texts, first.Texts):
+			return n
+		}
 	}
-	return strconv.FormatInt(k, 10)
+	return n
 }
 
-func valueText(d *schema.TableDecl, e *schema.Entry, i int) string {
-	if i < len(e.Texts) {
-		return string(appendEscaped(nil, e.Texts[i]))
+// keysText writes a key with its name, or a range of keys, which have none.
+func keysText(d *schema.TableDecl, first, last int64) string {
+	text := keyText(d, first)
+	if last > first {
+		return text + "-" + keyText(d, last)
 	}
-	text := strconv.FormatFloat(e.Values[i], 'g', -1, 64)
-	if n := d.Enum.NameOf(uint64(e.Values[i])); n != "" {
+	if n := d.KeyEnum.NameOf(uint64(first)); n != "" {
 		text += " " + n
 	}
 	return text
 }
 
-// WriteSummary writes the counters of a run as text, a line a thing; what did not
-// happen is left out.
-func WriteSummary(w io.Writer, s *dissect.Summary) error {
-	var b strings.Builder
-	line := func(n int64, one, many string) {
-		if n == 0 {
-			return
-		}
-		b.WriteString(string(appendCount(nil, n)))
-		if n == 1 {
-			b.WriteString(" " + one + "\n")
-		} else {
-			b.WriteString(" " + many + "\n")
-		}
+// keyText writes a key: an opcode as everywhere, any other in decimal.
+func keyText(d *schema.TableDecl, k int64) string {
+	if d.Key == "opcode" {
+		return string(appendOpcode(nil, uint64(k)))
 	}
-	b.WriteString(string(appendCount(nil, int64(s.Packets))) + " packets, " + string(appendCount(nil, s.Bytes)) + " bytes")
-	if s.Packets > 0 {
-		b.WriteString(", " + s.Last.Sub(s.First).String() + " from " + s.First.UTC().Format("2006-01-02 15:04:05.000000 MST"))
-	}
-	b.WriteString("\n")
-	for _, p := range sorted(s.Records) {
-		line(int64(s.Records[p]), p+" record", p+" records")
-	}
-	line(int64(s.UnknownOpcodes), "unknown opcode", "unknown opcodes")
-	line(int64(s.UnknownBodies), "unknown body", "unknown bodies")
-	line(s.UndecodedBytes, "byte not decoded", "bytes not decoded")
-	line(int64(s.Errors[0]), "malformed record", "malformed records")
-	line(int64(s.Errors[1]), "record truncated by the capture", "records truncated by the capture")
-	line(int64(s.Errors[2]), "incomplete record", "incomplete records")
-	line(int64(s.Gaps), "gap", "gaps")
-	line(s.LostBytes, "byte not captured", "bytes not captured")
-	line(int64(s.Retransmitted), "record retransmitted", "records retransmitted")
-	line(int64(s.Segments.Retransmitted), "segment retransmitted", "segments retransmitted")
-	line(int64(s.Segments.OutOfOrder), "segment out of order", "segments out of order")
-	line(int64(s.Segments.KeepAlives), "keep-alive", "keep-alives")
-	line(int64(s.Conflicts), "conflict", "conflicts")
-	line(int64(s.Resyncs), "resync", "resyncs")
-	line(int64(s.Evictions), "eviction", "evictions")
-	line(int64(s.Backward), "packet with a time before an earlier one", "packets with a time before an earlier one")
-	line(int64(s.OtherFlows), "flow of no known protocol", "flows of no known protocol")
-	_, err := io.WriteString(w, b.String())
-	return err
+	return strconv.FormatInt(k, 10)
 }
 
-func sorted(m map[string]int) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
+func originText(e *schema.Entry) string {
+	if e.Packet > 0 {
+		return e.Origin.String() + " in packet " + strconv.Itoa(e.Packet)
 	}
-	slices.Sort(keys)
-	return keys
+	return e.Origin.String()
+}
+
+// valueText writes a value with its name, a number that was text as it stood on the
+// wire, and a mask as the names of its bits.
+func valueText(d *schema.TableDecl, e *schema.Entry, i int) string {
+	v := uint64(e.Values[i])
+	if d.Flags != nil && d.Columns[i] == "mask" {
+		return maskText(d.Flags, v)
+	}
+	text := strconv.FormatFloat(e.Values[i], 'g', -1, 64)
+	if i < len(e.Texts) {
+		text = string(appendEscaped(nil, e.Texts[i]))
+	}
+	if n := d.Enum.NameOf(v); n != "" {
+		text += " " + n
+	}
+	return text
+}
+
+// maskText writes a mask in hexadecimal, and what its bits are called.
+func maskText(f *schema.Flags, v uint64) string {
+	text := appendHexNumber(nil, v)
+	if v != 0 {
+		text = appendFlags(append(text, ' '), f, v)
+	}
+	return string(text)
 }

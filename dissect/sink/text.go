@@ -45,7 +45,7 @@ const (
 
 const (
 	defaultWidth = 120
-	minRoom      = 32 // columns of fields and notes, however narrow the line
+	minRoom      = 28 // columns of fields and notes, however narrow the line; 120 have them behind a time in nanoseconds
 	noLimit      = 1 << 30
 )
 
@@ -220,13 +220,17 @@ func appendOpcode(dst []byte, v uint64) []byte {
 	return dst
 }
 
-// appendSequence appends the mode by its name, and the sequence: "latest 7".
+// appendSequence appends the mode by its name, and the sequence: "latest 7", or
+// "latest? 7" where no packet taught the mode.
 func (t *Text) appendSequence(dst []byte, r *dissect.Record) []byte {
 	switch mode := r.Envelope.Mode; {
 	case mode < 0:
 		dst = append(dst, "seq"...)
 	default:
 		dst = t.appendMode(dst, r.Protocol, mode)
+		if o := r.Envelope.Origin; o == schema.Default || o == schema.Guessed {
+			dst = append(dst, '?')
+		}
 	}
 	if r.Envelope.Seq >= 0 {
 		dst = strconv.AppendInt(append(dst, ' '), int64(r.Envelope.Seq), 10)

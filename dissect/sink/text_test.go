@@ -3,6 +3,7 @@ package sink
 import (
 	"bytes"
 	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -74,6 +75,10 @@ func TestTextLine(t *testing.T) {
 	left.Ack.State = dissect.AckUnacked
 	left.Notes = []dissect.Note{{Code: "never_acknowledged"}}
 
+	guessed, stated := *quiet, *quiet
+	guessed.Envelope.Origin, stated.Envelope.Origin = schema.Guessed, schema.Default
+	stated.Notes = []dissect.Note{{Code: "assumed_context"}}
+
 	bare := frame("RESET_GAME", 0x3f, []byte{0x3f})
 	bare.Notes = viewpoint().Notes
 
@@ -84,6 +89,10 @@ func TestTextLine(t *testing.T) {
 	}{
 		{"a sequenced record shows mode, sequence and acknowledgement", quiet,
 			"20:15:02.310774   1  -> c2s udp  VIEWPOINT_INFO 0x35          9  latest 7   acked 41ms  entity_id=-1 (none)\n"},
+		{"a mode that was guessed shows", &guessed,
+			"20:15:02.310774   1  -> c2s udp  VIEWPOINT_INFO 0x35          9  latest? 7  acked 41ms  entity_id=-1 (none)\n"},
+		{"so does one that was assumed, with what else was", &stated,
+			"20:15:02.310774   1  -> c2s udp  VIEWPOINT_INFO 0x35          9  latest? 7  acked 41ms  entity_id=-1…  ! assumed_context\n"},
 		{"a note keeps its code, and fields are cut for it", viewpoint(),
 			"20:15:02.310774   1  -> c2s udp  VIEWPOINT_INFO 0x35          9  latest 7   acked 41ms  entity_id=-1 …  ! retransmission\n"},
 		{"fields of a stream begin earlier and are cut at the width", tcp,
@@ -168,15 +177,43 @@ func TestTextDetails(t *testing.T) {
     ping = 1.5 ms
     yaw = NaN
     local_state = (absent)
-    position = 3
-        [0] = 1.5
-        [1] = 0.1
-        [2] = -3
+    position = (1.5, 0.1, -3)
     entities = 1
         [0]
             id = 0
             team = 0  [guess]
 `[1:])
+}
+
+// With -v the numbers of an array share a line, unless they are many, or secret;
+// with -V each has its own, with its place.
+func TestNumbersShareALine(t *testing.T) {
+	vector := func(count int, f schema.Field) *dissect.Record {
+		r := frame("POSITION", 0x14, make([]byte, 4*count))
+		add(r, &f, schema.Array, 0, 32*count, 0)
+		for i := range count {
+			add(r, &schema.Field{}, schema.Float, 32*i, 32, math.Float64bits(float64(i)-299.765625))
+		}
+		nest(r, 0)
+		return r
+	}
+	for _, c := range []struct {
+		verbosity int
+		r         *dissect.Record
+		want      string
+	}{
+		{1, vector(3, schema.Field{Name: "at", Unit: "m"}), "    at = (-299.7656, -298.7656, -297.7656) m\n"},
+		{1, vector(1, schema.Field{Name: "at", Confidence: schema.Guess}), "    at = (-299.7656)  [guess]\n"},
+		{1, vector(0, schema.Field{Name: "at"}), "    at = 0\n"},
+		{1, vector(2, schema.Field{Name: "at", Redact: schema.Secret}), "    at = ***\n"},
+		{1, vector(9, schema.Field{Name: "at"}), "    at = 9\n        [0] = -299.765625\n        [1] = -298.765625\n"},
+		{2, vector(2, schema.Field{Name: "at"}), "    at = 2  @0-7\n        [0] = -299.765625  @0-3 raw 0x00000000\n"},
+	} {
+		_, got, _ := strings.Cut(print(t, TextOptions{Verbosity: c.verbosity}, c.r), "offset 0\n")
+		if !strings.HasPrefix(got, c.want) {
+			t.Errorf("got\n%swant\n%s", got, c.want)
+		}
+	}
 }
 
 func TestWhatAColumnSaysIsNotRepeatedOnTheLine(t *testing.T) {

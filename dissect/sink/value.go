@@ -45,8 +45,8 @@ func appendMillis(dst []byte, d time.Duration) []byte {
 	return trimZeros(appendFraction(dst, rest*int(time.Second/time.Millisecond), 6))
 }
 
-// lineDigits is how many significant digits of a float a line shows; the value
-// in full is in the details and in NDJSON.
+// lineDigits is how many significant digits of a float a line shows, and of those in
+// an array. The value in full is in the details, for an array with -V, and in NDJSON.
 const lineDigits = 7
 
 // appendRounded appends a float for a line of text.

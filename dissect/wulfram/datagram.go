@@ -62,11 +62,11 @@ type prefix struct {
 // Section 12, item 16.
 func (c *conversation) prefix(d *dissect.Datagram) prefix {
 	b := d.Data
+	if len(b) >= 2 && b[0] == 0xff && b[1] == 0xff {
+		return prefix{size: 2, code: "delimiter_skipped"}
+	}
 	if len(b) < 3 {
 		return prefix{}
-	}
-	if b[0] == 0xff && b[1] == 0xff {
-		return prefix{size: 2, code: "delimiter_skipped"}
 	}
 	if int(b[0])<<8|int(b[1]) != d.Length {
 		return prefix{}
@@ -89,6 +89,9 @@ func (c *conversation) empty(d *dissect.Datagram, p prefix) {
 	r := c.session.Record(&d.Carrier)
 	r.Raw, r.Size = d.Data, len(d.Data)
 	r.Message, r.Rest = "empty", d.Data[p.size:]
+	if p.code != "" {
+		r.Note(p.code, "")
+	}
 	r.Err = &wire.Error{Layer: c.schema.Name, Path: "datagram", Want: "a record", Got: wire.Bits(8 * len(d.Data)), Kind: wire.Malformed}
 	if missing := d.Length - len(d.Data); missing > 0 {
 		r.Err.Kind, r.Size = wire.Truncated, d.Length
@@ -244,7 +247,7 @@ func (c *conversation) look(at *dissect.Carrier, data []byte) outcome {
 		switch {
 		case rd.missing:
 			end = lacking
-		case !rd.fits:
+		case !rd.fits || rd.doubtful || c.afterthought(data):
 			end = stuck
 		default:
 			data = data[rd.end:]
@@ -255,6 +258,12 @@ func (c *conversation) look(at *dissect.Carrier, data []byte) outcome {
 		p.ends[left] = end
 	}
 	return end
+}
+
+// afterthought reports whether a record is a diagnostic behind others, which nobody
+// has seen: zeros read like one.
+func (c *conversation) afterthought(data []byte) bool {
+	return data[0] == opDiagnostic && len(data) < len(c.path.of.Data)-2
 }
 
 // record decodes the record at an offset and returns its size.
@@ -315,7 +324,7 @@ func (c *conversation) read(d *dissect.Datagram, data []byte, left int, r *disse
 			return rd, size
 		}
 	}
-	if !c.fitsRaw(d, data) {
+	if rd.envelope == nil || !c.fitsRaw(d, data) {
 		return rd, size
 	}
 	r.Notes = r.Notes[:notes]
@@ -327,7 +336,7 @@ func (c *conversation) read(d *dissect.Datagram, data []byte, left int, r *disse
 
 // invalid reports whether a value was one that the layout does not allow.
 func invalid(remarks []schema.Remark) bool {
-	return slices.ContainsFunc(remarks, func(m schema.Remark) bool { return m.Code == "out_of_range" })
+	return slices.ContainsFunc(remarks, func(m schema.Remark) bool { return m.Code == "out_of_range" || m.Code == "text_without_nul" })
 }
 
 // fitsRaw reports whether data begins with a record without an envelope, and goes
@@ -338,19 +347,24 @@ func (c *conversation) fitsRaw(d *dissect.Datagram, data []byte) bool {
 }
 
 // guess reads a raw record as one with an envelope, when that fits to its last
-// byte and the raw reading does not. A body without a layout fits anything, and
-// is no reason.
+// byte and the raw reading does not, or only with a value that cannot be: zeros
+// behind a record that ends too early look like diagnostics. A body without a layout
+// fits anything, and is no reason.
 func (c *conversation) guess(d *dissect.Datagram, h *half, data []byte) (reading, bool) {
 	by := d.Direction.Sender()
-	if !c.sequenced.Fits(data) || len(c.schema.Packet(uint64(data[0]), by, schema.UDP).Of(by)) == 0 || c.walks(&d.Carrier, data) {
+	if !c.sequenced.Fits(data) || len(c.schema.Packet(uint64(data[0]), by, schema.UDP).Of(by)) == 0 {
+		return reading{}, false
+	}
+	raw := c.try(&d.Carrier, mode{}, data)
+	if !raw.doubtful && c.walks(&d.Carrier, data) {
 		return reading{}, false
 	}
 	rd := c.try(&d.Carrier, mode{1, 0, schema.Guessed}, data)
-	if !rd.fits || rd.frame.Seq >= int(c.schema.Limit("sequence_modulus")) {
+	if !rd.fits || rd.doubtful || rd.frame.Seq >= int(c.schema.Limit("sequence_modulus")) {
 		return rd, false
 	}
 	// The bytes behind must go on as well as the raw reading's do.
-	if raw := c.try(&d.Carrier, mode{}, data); raw.fits && !c.walks(&d.Carrier, data[rd.end:]) {
+	if raw.fits && !c.walks(&d.Carrier, data[rd.end:]) {
 		return rd, false
 	}
 	if !h.handshake.seen && c.session.Joined {
@@ -381,6 +395,9 @@ func (c *conversation) decode(r *dissect.Record, d *dissect.Datagram, rd reading
 	sized := rd.frame.Size > 0
 	end, _ := c.body(r, &d.Carrier, schema.UDP, rd.frame.Head, rd.end, sized)
 	if !sized {
+		if missing := d.Length - len(d.Data); r.Err != nil && r.Err.Kind == wire.Truncated && missing > 0 {
+			r.Note("not_captured", wire.Bits(8*missing)+" of the datagram")
+		}
 		return end
 	}
 	if r.Err == nil && end < rd.end && len(r.Rest) == 0 {

@@ -309,7 +309,7 @@ func TestWhatStandsInFrontOfADatagram(t *testing.T) {
 		p.want(t, `
 			c2s INPUT_FEEDBACK +delimiter_skipped
 			c2s INPUT_FEEDBACK
-			c2s unknown(0xFF) +unknown_opcode rest=ff`)
+			c2s empty +delimiter_skipped !malformed datagram@0`)
 	})
 	t.Run("FF FF at the end is data", func(t *testing.T) {
 		p := shaken("")
@@ -539,6 +539,18 @@ func TestJoinedSessionGuesses(t *testing.T) {
 	}
 }
 
+// A chat in an envelope can be read raw to its end: as a chat whose text has no NUL,
+// and zeros that look like diagnostics.
+func TestJoinedSessionGuessesInSpiteOfZeros(t *testing.T) {
+	s := &scene.Scene{}
+	u := s.UDP("10.0.0.2:50112", "10.0.0.1:2627")
+	u.Send(fromS, scene.Sequenced(0x1f, 3, scene.Numbered(1)[1:]))
+	u.Send(fromC, scene.Ack(0x1f, 3))
+	scene.Want(t, s.Play(t, known).Frames(), `
+		s2c COMM_MESSAGE 3 acked +mode_guessed
+		c2s D_ACK`)
+}
+
 // Section 12, item 13.
 func TestLayoutsByDirection(t *testing.T) {
 	p := begin()
@@ -581,7 +593,7 @@ func TestCutDatagrams(t *testing.T) {
 		c2s INPUT_FEEDBACK
 		c2s VIEWPOINT_INFO !truncated envelope@0 rest=3500
 		c2s VIEWPOINT_INFO 2 unacked +not_captured +sequence_skipped +never_acknowledged !truncated VIEWPOINT_INFO.entity_id@5 rest=ffff
-		c2s PING_REQUEST !truncated PING_REQUEST.accumulator@5 rest=0000
+		c2s PING_REQUEST +not_captured !truncated PING_REQUEST.accumulator@5 rest=0000
 		c2s empty +not_captured !truncated datagram@0`)
 	if got[2].Size != 9 {
 		t.Errorf("got %d bytes, want the 9 of the wire", got[2].Size)

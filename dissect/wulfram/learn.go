@@ -1,6 +1,7 @@
 package wulfram
 
 import (
+	"math"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -161,9 +162,9 @@ func (c *conversation) translation(r *dissect.Record) *schema.Table {
 		e.Texts = []string{strconv.FormatUint(t.Uint(t.Member(i, "a")), 10), strconv.FormatUint(t.Uint(t.Member(i, "b")), 10)}
 		for _, name := range []string{"max", "range"} {
 			text := string(t.AppendText(nil, t.Member(i, name)))
-			v, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				v = 0
+			v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+				v, e.Origin = 0, schema.Guessed
 				r.Note("out_of_range", "entries["+strconv.FormatInt(slot, 10)+"]."+name+" is no number")
 			}
 			e.Values = append(e.Values, v)
