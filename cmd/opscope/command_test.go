@@ -7,9 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
-
-	"opscope/schema"
 )
 
 // TestUsage types what is wrong, and wants to be told what to type instead.
@@ -140,7 +137,7 @@ func TestSeveralFiles(t *testing.T) {
 		t.Errorf("as text: %s", firstDifference(text, want+want))
 	}
 	r := opscope(t, "decode", "-q", missing, sessionCapture)
-	if r.code != exitInput || !strings.Contains(r.err, "missing.pcap") || !strings.Contains(r.out, "70 wulfram records") {
+	if r.code != exitInput || !strings.Contains(r.err, "missing.pcap") || !strings.Contains(r.out, "134 wulfram records") {
 		t.Errorf("one that is missing: exit code %d, %q, %q", r.code, r.err, r.out)
 	}
 }
@@ -156,21 +153,21 @@ func TestPlainFile(t *testing.T) {
 
 func TestCount(t *testing.T) {
 	all := records(objects(t, good(t, "-T", "json", sessionCapture)))
-	for _, n := range []string{"1", "5", "69", "70", "1000"} {
+	for _, n := range []string{"1", "5", "133", "134", "1000"} {
 		got := records(objects(t, good(t, "-T", "json", "-c", n, sessionCapture)))
-		want := map[string]int{"1": 1, "5": 5, "69": 69, "70": 70, "1000": 70}[n]
+		want := map[string]int{"1": 1, "5": 5, "133": 133, "134": 134, "1000": 134}[n]
 		if len(got) != want || !equal(got[len(got)-1], all[len(got)-1]) {
 			t.Errorf("-c %s: %d records, want %d", n, len(got), want)
 		}
 	}
-	two := records(objects(t, good(t, "-T", "json", "-c", "75", sessionCapture, sessionCapture)))
-	if len(two) != 75 || two[74]["file"] != 1.0 {
-		t.Errorf("-c 75 over two files: %d records", len(two))
+	two := records(objects(t, good(t, "-T", "json", "-c", "140", sessionCapture, sessionCapture)))
+	if len(two) != 140 || two[139]["file"] != 1.0 {
+		t.Errorf("-c 140 over two files: %d records", len(two))
 	}
 }
 
 func TestQuiet(t *testing.T) {
-	if got := good(t, "decode", "-q", sessionCapture); !strings.HasPrefix(got, "56 packets, ") || !strings.Contains(got, "70 wulfram records\n") {
+	if got := good(t, "decode", "-q", sessionCapture); !strings.HasPrefix(got, "71 packets, ") || !strings.Contains(got, "134 wulfram records\n") {
 		t.Errorf("got %q", got)
 	}
 	if got := objects(t, good(t, "decode", "-q", "-T", "json", sessionCapture)); len(got) != 1 || got[0]["type"] != "summary" {
@@ -181,10 +178,10 @@ func TestQuiet(t *testing.T) {
 // TestTimes takes the words of -t in turn, for the first line.
 func TestTimes(t *testing.T) {
 	for word, want := range map[string]string{
-		"a": "20:15:02.105172", "u": "20:15:02.105172",
-		"ad": "2026-11-29 20:15:02.105172", "ud": "2026-11-29 20:15:02.105172",
-		"adoy": "2026/333 20:15:02.105172", "udoy": "2026/333 20:15:02.105172",
-		"e": "1795983302.105172", "r": "0.000660", "d": "0.000420", "dd": "0.000000",
+		"a": "20:15:02.071563", "u": "20:15:02.071563",
+		"ad": "2026-11-29 20:15:02.071563", "ud": "2026-11-29 20:15:02.071563",
+		"adoy": "2026/333 20:15:02.071563", "udoy": "2026/333 20:15:02.071563",
+		"e": "1795983302.071563", "r": "0.061180", "d": "0.022618", "dd": "0.000000",
 	} {
 		line, _, _ := strings.Cut(good(t, "decode", "-t", word, sessionCapture), "\n")
 		if !strings.HasPrefix(strings.TrimLeft(line, " "), want+" ") {
@@ -228,7 +225,7 @@ func TestColor(t *testing.T) {
 // TestSecrets looks for the password of the capture, as text and as hex, in
 // everything that can be asked for.
 func TestSecrets(t *testing.T) {
-	const password, inHex = "correct horse", "636f727265637420686f727365"
+	const password, inHex = "swordfish", "73776f726466697368"
 	compact := regexp.MustCompile(`[^0-9A-Za-z]`)
 	shows := func(out string) bool {
 		squeezed := compact.ReplaceAllString(out, "")
@@ -271,17 +268,17 @@ packets:
 		i := slices.IndexFunc(all, func(r map[string]any) bool { return r["message"] == "RETARGET" })
 		return all[i]
 	}
-	if r := retarget(); r["rest"] != "0000000c" || !has(r, "unknown_body") {
+	if r := retarget(); r["rest"] != "000000af" || !has(r, "unknown_body") {
 		t.Errorf("without: rest %v, notes %v", r["rest"], r["notes"])
 	}
-	if r := retarget("--schema", dir); !equal(r["fields"], map[string]any{"target": 12.0}) || r["rest"] != "" || has(r, "unknown_body") {
+	if r := retarget("--schema", dir); !equal(r["fields"], map[string]any{"target": 175.0}) || r["rest"] != "" || has(r, "unknown_body") {
 		t.Errorf("with: fields %v, rest %v, notes %v", r["fields"], r["rest"], r["notes"])
 	}
 	if text := good(t, "decode", "-V", "--schema", dir, sessionCapture); !strings.Contains(text, "guess, my own eyes") {
 		t.Error("the text does not say whose guess it is")
 	}
 	ndjson := writeTemp(t, "x.ndjson", []byte(good(t, "decode", "-T", "json", "--schema", dir, sessionCapture)))
-	if back := good(t, "decode", "-T", "json", "--schema", dir, ndjson); !strings.Contains(back, `"target":12`) {
+	if back := good(t, "decode", "-T", "json", "--schema", dir, ndjson); !strings.Contains(back, `"target":175`) {
 		t.Error("reading it back loses the field")
 	}
 
@@ -300,8 +297,8 @@ func TestProtocolChoice(t *testing.T) {
 		t.Error("--protocol changes what is recognised anyway")
 	}
 	for _, rule := range []string{"udp.port==50111,wulfram", "tcp.port==2627,wulfram", " udp.port == 2627 , wulfram "} {
-		if got := records(objects(t, good(t, "decode", "-T", "json", "-d", rule, sessionCapture))); len(got) != 70 {
-			t.Errorf("-d %q: %d records, want 70", rule, len(got))
+		if got := records(objects(t, good(t, "decode", "-T", "json", "-d", rule, sessionCapture))); len(got) != 134 {
+			t.Errorf("-d %q: %d records, want 134", rule, len(got))
 		}
 	}
 }
@@ -309,11 +306,7 @@ func TestProtocolChoice(t *testing.T) {
 // TestNothingToShow proves that a capture of something else does not leave its reader
 // with an empty screen, and that -d finds what is on an unusual port.
 func TestNothingToShow(t *testing.T) {
-	w := newWulfram(t)
-	r := newRecording(t, "eth0", "", time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC))
-	r.server.udp = 7777
-	r.udp(schema.Client, w.record(schema.Client, 0, 0, "INPUT_FEEDBACK", schema.Values{"accumulator": 7}))
-	file := writeTemp(t, "odd.pcapng", r.file)
+	file := writeTemp(t, "odd.pcap", datagramCapture("\x40\x00\x00\x00\x07")) // INPUT_FEEDBACK
 
 	got := opscope(t, "decode", file)
 	if got.code != exitDone || got.out != "" || !strings.Contains(got.err, "no records of a known protocol (packets: 1, flows of something else: 1)") ||
@@ -326,8 +319,7 @@ func TestNothingToShow(t *testing.T) {
 			t.Errorf("with %v: got %q", args, out)
 		}
 	}
-	empty := newRecording(t, "eth0", "", time.Now())
-	if got := opscope(t, "decode", writeTemp(t, "empty.pcapng", empty.file)); got.code != exitDone || !strings.Contains(got.err, "no packets") {
+	if got := opscope(t, "decode", writeTemp(t, "empty.pcap", datagramCapture()[:24])); got.code != exitDone || !strings.Contains(got.err, "no packets") {
 		t.Errorf("without packets: exit code %d, %q", got.code, got.err)
 	}
 }

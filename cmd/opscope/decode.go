@@ -78,7 +78,7 @@ it another port, --protocol every flow.`,
 	f.StringArrayVarP(&o.decodeAs, "decode-as", "d", nil, "give a port to a protocol, as `RULE` udp.port==7777,wulfram; repeatable")
 	f.StringArrayVar(&o.schema, "schema", nil, "read schema files of this `DIR` over the built-in ones; repeatable")
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (NDJSON, an object a line)")
-	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark")
+	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark; a ad adoy are local, in the zone that --summary names")
 	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no records, only the summary and what else is asked for")
 	f.CountVarP(&o.verbose, "verbose", "v", "more detail: a line for the envelope and for each field")
@@ -157,6 +157,7 @@ type decoding struct {
 	only      dissect.Protocol
 	assigned  []dissect.Assignment
 	schemas   map[string]*schema.Protocol // by name, with the user's files over them
+	times     sink.TimeFormat
 	shown     int
 }
 
@@ -177,8 +178,8 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	if err != nil {
 		return nil, err
 	}
-	format, ok := sink.TimeFormatOf(o.time)
-	if !ok {
+	var ok bool
+	if d.times, ok = sink.TimeFormatOf(o.time); !ok {
 		return nil, usage("unknown time format %q\ntry one of: a ad adoy d dd e r u ud udoy", o.time)
 	}
 	privacy := sink.Privacy{ShowSecrets: o.secrets}
@@ -190,7 +191,7 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 			verbosity = 2
 		}
 		d.out = sink.NewText(s.out, sink.TextOptions{
-			Verbosity: verbosity, Hex: o.hex, Time: format, Width: textWidth(o.width, s.out), Color: color, Privacy: privacy,
+			Verbosity: verbosity, Hex: o.hex, Time: d.times, Width: textWidth(o.width, s.out), Color: color, Privacy: privacy,
 			Immediate: terminal || o.buffered, Schema: d.schemaOf,
 		})
 	case "json":
@@ -308,16 +309,17 @@ func (d *decoding) schemaOf(name string) *schema.Protocol { return d.schemas[nam
 
 // Write counts the records that are shown, and ends the run after enough of them.
 func (d *decoding) Write(r *dissect.Record) error {
-	if d.count > 0 && r.Type == dissect.FrameRecord {
-		if d.shown == d.count {
+	if !d.quiet && !d.tables {
+		if err := d.out.Write(r); err != nil {
+			return err
+		}
+	}
+	if r.Type == dissect.FrameRecord {
+		if d.shown++; d.shown == d.count {
 			return errEnough
 		}
-		d.shown++
 	}
-	if d.quiet || d.tables {
-		return nil
-	}
-	return d.out.Write(r)
+	return nil
 }
 
 // Flush writes out what is buffered.
@@ -350,6 +352,10 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 		result, err = d.records(ctx, name, f.Text())
 	} else {
 		result, err = d.packets(ctx, f, index, name == "-")
+	}
+	var link *dissect.UnsupportedLinkError
+	if errors.As(err, &link) {
+		err = fmt.Errorf("%s: %w (packets: %d of %d)", name, err, result.Summary.Unsupported, result.Summary.Packets)
 	}
 	for _, w := range f.Warnings() {
 		fmt.Fprintf(d.err, "opscope: %s: %s\n", name, w)
@@ -429,7 +435,7 @@ func (d *decoding) epilogue(index int, r *dissect.Result) error {
 		if err := d.out.Flush(); err != nil {
 			return err
 		}
-		if err := sink.WriteTables(d.streams.out, r.Sessions); err != nil {
+		if err := sink.WriteTables(d.streams.out, r); err != nil {
 			return err
 		}
 	}
@@ -442,7 +448,7 @@ func (d *decoding) epilogue(index int, r *dissect.Result) error {
 	if err := d.out.Flush(); err != nil {
 		return err
 	}
-	return sink.WriteSummary(d.streams.out, &r.Summary)
+	return sink.WriteSummary(d.streams.out, &r.Summary, d.times.Zone(nil))
 }
 
 // useColor decides whether to colour: auto for a terminal, unless NO_COLOR says

@@ -110,7 +110,7 @@ func TestReadmeOverlay(t *testing.T) {
 	if err := os.WriteFile(dir+"/retarget.yaml", []byte(block), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out := good(t, "decode", "-T", "json", "--schema", dir, sessionCapture); !strings.Contains(out, `"target":12`) {
+	if out := good(t, "decode", "-T", "json", "--schema", dir, sessionCapture); !strings.Contains(out, `"target":175`) {
 		t.Error("the layout decodes nothing")
 	}
 }

@@ -24,7 +24,7 @@ func newSchema(s streams) *cobra.Command {
 		Args:  noSuchCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newSchemaList(s), newSchemaShow(s), newSchemaCheck(s))
+	c.AddCommand(newSchemaList(s), newSchemaShow(s), newSchemaCheck(s), newSchemaJSON(s))
 	return c
 }
 
@@ -122,8 +122,9 @@ func newSchemaShow(s streams) *cobra.Command {
 		Long: `show prints the layout of a packet, a line a field. A packet is named, or given by
 its opcode in hexadecimal (0x0E) or decimal (14).
 
-A width of ( ) bits is the expression in the brackets of the type. A source stands
-beside a field where it is not that of the whole layout.`,
+In a width, ( ) is the expression in the brackets of the type. A number "by slot" 5
+is as wide as slot 5 of state.translation says, which a packet teaches. A source
+stands beside a field where it is not that of the whole layout.`,
 		Example: "  opscope schema show wulfram UPDATE_ARRAY\n  opscope schema show wulfram 0x0E",
 		Args:    argsBetween(2, 2),
 
@@ -272,13 +273,13 @@ func writeHanging(w io.Writer, width int, head string, indent int, words string)
 		case i == 0:
 			line += word
 		case len(line)+1+len(word) > width:
-			fmt.Fprintln(w, line)
+			fmt.Fprintln(w, strings.TrimRight(line, " "))
 			line = strings.Repeat(" ", indent) + word
 		default:
 			line += " " + word
 		}
 	}
-	fmt.Fprintln(w, line)
+	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
 // itemRow returns the columns of one field.
@@ -310,11 +311,25 @@ func itemRow(it schema.Item, l *schema.Layout) []string {
 	if f.Source != "" && f.Source != l.Source {
 		remarks = append(remarks, "source "+f.Source)
 	}
-	wide := it.Width
-	if bits, ok := strings.CutSuffix(wide, " bits"); ok && strings.Contains(f.Type, "("+bits+")") {
-		wide = "( ) bits"
+	return []string{indent + f.Name, f.Type, shortWidth(it.Width, f.Type), f.Unit, f.Confidence.String(), strings.Join(remarks, "; ")}
+}
+
+// shortWidth returns a width with ( ) in the place of a longer expression, if that
+// stands in the brackets of the type.
+func shortWidth(width, typ string) string {
+	_, brackets, _ := strings.Cut(typ, "(")
+	end := strings.LastIndexByte(brackets, ')')
+	if end <= len("( )") {
+		return width
 	}
-	return []string{indent + f.Name, f.Type, wide, f.Unit, f.Confidence.String(), strings.Join(remarks, "; ")}
+	expression := brackets[:end]
+	if bits, ok := strings.CutPrefix(width, expression); ok {
+		return "( )" + bits
+	}
+	if by, ok := strings.CutSuffix(width, " slot "+expression); ok {
+		return by + " slot ( )"
+	}
+	return width
 }
 
 func newSchemaCheck(s streams) *cobra.Command {
@@ -369,4 +384,19 @@ func checkPath(w io.Writer, path string) error {
 		fmt.Fprintf(w, "%s: %s: %d packets, good\n", path, p.Name, len(p.Packets))
 	}
 	return nil
+}
+
+func newSchemaJSON(s streams) *cobra.Command {
+	texts := map[string]string{"ndjson": sink.JSONSchema, "notation": string(schema.NotationSchema)}
+	return &cobra.Command{
+		Use:       "json ndjson|notation",
+		Short:     "Print the JSON Schema of the NDJSON lines, or of the notation of schema files",
+		Example:   "  opscope schema json ndjson > opscope.schema.json",
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"ndjson", "notation"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, err := io.WriteString(s.out, texts[args[0]])
+			return err
+		},
+	}
 }

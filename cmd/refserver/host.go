@@ -67,14 +67,16 @@ func (h *host) listen(addr netip.AddrPort) (netip.AddrPort, error) {
 	return addr, err
 }
 
-// open opens the UDP socket of a bot that talks to a server.
+// open opens the UDP socket of a bot that talks to a server, on the address from which
+// the server is reached: it is what the server sees, and what a log has to say.
 func (h *host) open(server netip.AddrPort) error {
-	network := "udp6"
-	if server.Addr().Is4() {
-		network = "udp4"
+	route, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(server)) // this sends nothing
+	if err != nil {
+		return err
 	}
-	var err error
-	if h.udp, err = net.ListenUDP(network, nil); err == nil {
+	local := route.LocalAddr().(*net.UDPAddr)
+	route.Close()
+	if h.udp, err = net.ListenUDP("udp", &net.UDPAddr{IP: local.IP, Zone: local.Zone}); err == nil {
 		h.local = addrOf(h.udp.LocalAddr())
 	}
 	return err
@@ -133,6 +135,9 @@ func (h *host) admit(e *event) bool {
 	switch e.Kind {
 	case machine.Opened:
 		h.opened = true
+		if h.log != nil && h.tcp == nil {
+			h.log.Stream = addrOf(e.conn.LocalAddr())
+		}
 		h.conns[e.Conn] = &connection{Conn: e.conn}
 		go h.readStream(e.Conn, e.Peer, e.conn)
 	case machine.Refused:

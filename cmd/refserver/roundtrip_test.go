@@ -20,7 +20,7 @@ import (
 	"opscope/schema"
 )
 
-var seeds = flag.Int("seeds", 10, "how many mixed scenarios the round trip plays")
+var seeds = flag.Int("seeds", 40, "how many mixed scenarios the round trip plays")
 
 // The round trip: the reference server plays a scenario, the dissector reads its
 // capture, and what it finds is compared with what is true.

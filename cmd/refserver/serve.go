@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -48,8 +50,19 @@ func (o *serveOptions) flags(c *cobra.Command, listen string) {
 	f.SortFlags = false
 	f.StringVar(&o.listen, "listen", listen, "listen on this `ADDR`, a host and a port for TCP and UDP")
 	f.StringVar(&o.log, "log", "", "write what is sent and received to this `FILE` as NDJSON, - is standard output")
-	f.Uint64Var(&o.seed, "seed", 1, "the `NUMBER` that everything random is drawn from")
+	f.Uint64Var(&o.seed, "seed", 0, "the `NUMBER` that everything random is drawn from, session keys too; without it one that nobody can guess")
 	f.DurationVar(&o.duration, "duration", 0, "stop after this `TIME`; 0 is never")
+}
+
+// draw takes a seed that nobody can guess where none is given: the keys that tie
+// datagrams to sessions come from it.
+func (o *serveOptions) draw(c *cobra.Command) {
+	if c.Flags().Changed("seed") {
+		return
+	}
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	o.seed = binary.NativeEndian.Uint64(b[:])
 }
 
 func newServeWulfram(s streams) *cobra.Command {
@@ -62,6 +75,7 @@ func newServeWulfram(s streams) *cobra.Command {
   refserver serve wulfram --handshake game-data --log server.ndjson --duration 1m`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			o.draw(c)
 			style, err := wulfram.ParseHandshake(handshake)
 			if err != nil {
 				return usage("%w", err)

@@ -334,9 +334,12 @@ func (c *conversation) read(d *dissect.Datagram, data []byte, left int, r *disse
 	return rd, c.decode(r, d, rd, data)
 }
 
-// invalid reports whether a value was one that the layout does not allow.
+// invalid reports whether a value was one that the layout does not allow, or a text
+// one that no sender writes: what a reading that fits by accident is full of.
 func invalid(remarks []schema.Remark) bool {
-	return slices.ContainsFunc(remarks, func(m schema.Remark) bool { return m.Code == "out_of_range" || m.Code == "text_without_nul" })
+	return slices.ContainsFunc(remarks, func(m schema.Remark) bool {
+		return m.Code == "out_of_range" || m.Code == "text_without_nul" || m.Code == "empty_string"
+	})
 }
 
 // fitsRaw reports whether data begins with a record without an envelope, and goes
@@ -364,7 +367,7 @@ func (c *conversation) guess(d *dissect.Datagram, h *half, data []byte) (reading
 		return rd, false
 	}
 	// The bytes behind must go on as well as the raw reading's do.
-	if raw.fits && !c.walks(&d.Carrier, data[rd.end:]) {
+	if raw.fits && !raw.doubtful && !c.walks(&d.Carrier, data[rd.end:]) {
 		return rd, false
 	}
 	if !h.handshake.seen && c.session.Joined {

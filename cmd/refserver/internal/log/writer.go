@@ -71,6 +71,7 @@ type Peer struct {
 	Server   bool
 	Protocol string
 	Addr     netip.AddrPort // of the machine; for a bot that of its datagrams
+	Stream   netip.AddrPort // of a bot's connection, once it has one
 	w        *Writer
 }
 
@@ -97,12 +98,15 @@ func (p *Peer) Sent(now time.Time, o machine.Output, local, remote netip.AddrPor
 // Received tells of a record that the machine understood. A record of TCP is told
 // by its mode.
 func (p *Peer) Received(now time.Time, from netip.AddrPort, r machine.Record) {
-	t := UDP
+	t, at := UDP, p.Addr
 	if r.Mode < 0 {
 		t = TCP
+		if p.Stream.IsValid() {
+			at = p.Stream
+		}
 	}
 	r.ID = 0
-	p.line(now, t, from, p.Addr, !p.Server, &r)
+	p.line(now, t, from, at, !p.Server, &r)
 }
 
 // Acknowledged tells that a record was acknowledged.

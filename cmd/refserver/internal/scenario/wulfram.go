@@ -15,8 +15,14 @@ import (
 var All = []Scenario{
 	wulframScenario("login", "one player logs in, spawns and leaves", 8*time.Second, Faults{},
 		game{players: []player{{script: "login"}}}),
-	wulframScenario("play", "two players drive, shoot and chat", 12*time.Second, Faults{},
-		game{players: []player{{script: "play"}, {script: "visit", start: 700 * time.Millisecond}}}),
+	wulframScenario("session", "one player, over a network that is not quite quiet", 8*time.Second,
+		Faults{
+			Before: Path{Reorder: 0.05, Delay: 50 * time.Millisecond}, Behind: Path{Loss: 0.05},
+			Stream: Shape{Split: 0.3},
+		},
+		game{players: []player{{script: "brief"}}, early: true}),
+	wulframScenario("play", "two players drive, shoot and chat", 8*time.Second, Faults{},
+		game{players: []player{{script: "outing"}, {script: "visit", start: 700 * time.Millisecond}}}),
 	wulframScenario("lossy", "datagrams and segments get lost on both sides of the tape", 12*time.Second,
 		Faults{Before: Path{Loss: 0.12}, Behind: Path{Loss: 0.12}},
 		game{players: []player{{script: "brief"}}}),
@@ -28,10 +34,10 @@ var All = []Scenario{
 		game{players: []player{{script: "brief"}}}),
 	wulframScenario("mid-session", "the capture begins when the player is in the game", 8*time.Second,
 		Faults{Capture: Capture{Start: 600 * time.Millisecond}},
-		game{players: []player{{script: "brief"}}}),
+		game{players: []player{{script: "brief"}}, unarmed: true}),
 	wulframScenario("missed", "the capture misses packets that arrived", 8*time.Second,
 		Faults{Capture: Capture{Miss: 0.1}},
-		game{players: []player{{script: "brief"}}}),
+		game{players: []player{{script: "brief"}}, unarmed: true}),
 	wulframScenario("fragments", "many entities and long chats: datagrams above the MTU", 8*time.Second, Faults{},
 		game{players: []player{{script: "talk"}}, entities: 50}),
 	wulframScenario("groups", "squad and beacon records, which share sequences", 8*time.Second,
@@ -40,7 +46,7 @@ var All = []Scenario{
 	// Sequences begin at 1, so only a session that has gone on for long can show this.
 	wulframScenario("wrap", "a capture of a long session: sequences go on past 65534", 8*time.Second,
 		Faults{Capture: Capture{Start: 900 * time.Millisecond}},
-		game{players: []player{{script: "many"}}, firstSeq: 65529}),
+		game{players: []player{{script: "many"}}, unarmed: true, firstSeq: 65529}),
 	wulframScenario("oversize", "records too large to be sent, which the log tells of", 8*time.Second, Faults{},
 		game{players: []player{{script: "brief", variant: wulfram.Variant{Oversize: true}}}}),
 	wulframScenario("prefixed", "a client that puts its size in front of each datagram", 8*time.Second, Faults{},
@@ -61,9 +67,9 @@ var All = []Scenario{
 		game{players: []player{{script: "login"}}}).over(tape.Link{Type: tape.Cooked, Host: serverHost}),
 	wulframScenario("cooked2", "Linux cooked capture, version 2", 6*time.Second, Faults{},
 		game{players: []player{{script: "login"}}}).over(tape.Link{Type: tape.Cooked2, Host: serverHost}),
-	wulframScenario("snaplen", "the capture has at most 128 bytes of a packet", 8*time.Second,
-		Faults{Capture: Capture{Snap: 128}},
-		game{players: []player{{script: "brief"}}}),
+	wulframScenario("snaplen", "the capture has at most 256 bytes of a packet", 8*time.Second,
+		Faults{Capture: Capture{Snap: 256}},
+		game{players: []player{{script: "brief"}}, unarmed: true}),
 	wulframScenario("one-direction", "the capture has only what the server sends", 8*time.Second,
 		Faults{Capture: Capture{OnlySrc: serverHost}},
 		game{players: []player{{script: "brief"}}}),
@@ -93,6 +99,7 @@ type game struct {
 	handshake wulfram.Handshake
 	firstSeq  uint16 // of all sequences, 0 for 1
 	early     bool   // an update comes before its widths
+	unarmed   bool   // the stated defaults read the session where its BEHAVIOR is not captured
 	ipv6      bool
 }
 
@@ -142,7 +149,7 @@ func (g game) cast(seed uint64) []Role {
 		Name: "server", Addr: server, Server: true,
 		Build: func(o machine.Observer) machine.Machine {
 			return wulfram.NewServer(wulfram.ServerConfig{
-				Addr: server, Seed: seed, Handshake: g.handshake, Entities: g.entities, FirstSeq: g.firstSeq, Early: g.early,
+				Addr: server, Seed: seed, Handshake: g.handshake, Entities: g.entities, FirstSeq: g.firstSeq, Early: g.early, Unarmed: g.unarmed,
 			}, o)
 		},
 	}}
@@ -188,15 +195,43 @@ skip
 wait 400ms
 say good bye
 leave`,
+	// outing is what play does, in less time.
+	"outing": `team red
+spawn 1 tank
+wait 300ms
+say hello there
+move forward 1
+look 1003
+move turn 0.5
+move jump 1
+wait 300ms
+move jump 0
+look none
+move fire 1
+wait 500ms
+move fire 0
+ping
+drop
+team-say on my way
+say /dock
+wait 300ms
+say /die
+wait 400ms
+spawn 1 scout
+wait 500ms
+deploy
+skip
+say good bye
+leave`,
 	// visit is a player who comes while another one is there, and leaves before.
 	"visit": `team blue
 spawn 2 scout
 say hello, who is there?
 move forward 1
-wait 700ms
+wait 400ms
 move turn -0.5
 look 1001
-wait 800ms
+wait 400ms
 say bye
 leave`,
 	// many has each sequence of the client go on for more than ten records.

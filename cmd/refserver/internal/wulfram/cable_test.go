@@ -53,7 +53,6 @@ type station struct {
 	events   []string
 	done     bool
 	outbound int // bytes
-	script   []machine.Output
 }
 
 func (s *station) Received(_ time.Time, _ netip.AddrPort, r machine.Record) {
