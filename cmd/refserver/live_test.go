@@ -1,0 +1,316 @@
+package main
+
+import (
+	"bytes"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"maps"
+	"math"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+)
+
+var live = flag.Bool("live", false, "play over loopback for 20 s with tcpdump listening, which takes root")
+
+// liveScript keeps a bot busy for some 20 s, with everything that it can do.
+const liveScript = `team red
+spawn 1 tank
+say hello there
+move forward 1
+look 1003
+wait 2s
+repeat 3 squad
+beacon
+retarget
+demand
+kudos
+wait 2s
+move turn 0.5
+move jump 1
+long 5000
+wait 2s
+move fire 1
+move jump 0
+repeat 20 look none
+repeat 20 say again
+wait 2s
+move fire 0
+ping
+drop
+team-say on my way
+say /dock
+wait 2s
+say /die
+wait 2s
+spawn 2 scout
+move strafe -0.25
+repeat 5 beacon
+wait 3s
+deploy
+skip
+resend
+say good bye
+wait 5s
+leave
+`
+
+// TestLive plays over real sockets while tcpdump captures them, decodes the capture
+// with opscope, and compares it with what both sides say they sent and received.
+func TestLive(t *testing.T) {
+	switch {
+	case !*live:
+		t.Skip("takes 20 s and root: go test ./cmd/refserver -run Live -live")
+	case runtime.GOOS != "linux" || os.Geteuid() != 0:
+		t.Skip("capturing takes root on Linux")
+	}
+	tcpdump, err := exec.LookPath("tcpdump")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	opscope := filepath.Join(dir, "opscope")
+	if out, err := exec.Command("go", "build", "-o", opscope, "opscope/cmd/opscope").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r := recording{t: t, dir: dir}
+	r.capture(tcpdump)
+	var decoded, complaint bytes.Buffer
+	cmd := exec.Command(opscope, "decode", "-T", "json", "--summary", r.file("lo.pcap"))
+	cmd.Stdout, cmd.Stderr = &decoded, &complaint
+	if err := cmd.Run(); err != nil || complaint.Len() > 0 {
+		t.Fatalf("%v\n%s", err, complaint.Bytes())
+	}
+	if err := os.WriteFile(r.file("decoded"), decoded.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.compare()
+}
+
+// recording is a game over loopback, with what is known of it.
+type recording struct {
+	t   *testing.T
+	dir string
+}
+
+func (r *recording) file(name string) string { return filepath.Join(r.dir, name) }
+
+// capture has three bots play against a server, and tcpdump write what they say to
+// lo.pcap.
+func (r *recording) capture(tcpdump string) {
+	t := r.t
+	if err := os.WriteFile(r.file("script"), []byte(liveScript), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	end, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Skip("no sockets here: ", err)
+	}
+	defer end.Close()
+	mark := end.LocalAddr().(*net.UDPAddr)
+	server, addr := serving(t, "--log", r.file("server"))
+	_, port, _ := net.SplitHostPort(addr)
+	filter := fmt.Sprintf("port %s or udp port %d", port, mark.Port)
+	dump := start(t, exec.Command(tcpdump, "-i", "lo", "-n", "-U", "-B", "8192", "-Z", "root", "-w", r.file("lo.pcap"), filter))
+	dump.until("listening on lo")
+
+	began := time.Now()
+	bots := refserver(t, "bot", "wulfram", "--connect", addr, "--count", "3", "--script", r.file("script"), "--log", r.file("bots"))
+	select {
+	case <-bots.ended:
+	case <-time.After(2 * patience):
+		t.Fatal("the bots do not come to their end")
+	}
+	t.Logf("three bots played for %v", time.Since(began).Round(100*time.Millisecond))
+	server.signal(os.Interrupt)
+	if code := server.end(); code != exitDone {
+		t.Errorf("the server ends with %d", code)
+	}
+	const said = "that was all, says the test"
+	if _, err := end.WriteToUDP([]byte(said), mark); err != nil { // to itself
+		t.Fatal(err)
+	}
+	waitFor(t, r.file("lo.pcap"), said)
+	dump.signal(os.Interrupt)
+	if lost := dump.until("packets received by filter"); lost != "" {
+		t.Errorf("tcpdump says %q", lost)
+	}
+	if lost := dump.until(" packets dropped by kernel"); lost != "" {
+		t.Errorf("tcpdump says %q", lost)
+	}
+	dump.end()
+}
+
+// compare compares the records of opscope with the logs.
+func (r *recording) compare() {
+	t := r.t
+	var found []said
+	opaque := 0
+	all := jsonLines(t, r.file("decoded"))
+	for _, o := range all {
+		switch o["type"] {
+		case "record":
+			found = append(found, saidBy(o))
+			opaque += len(found[len(found)-1].opaque)
+			r.sound(o)
+		case "gap":
+			t.Errorf("a gap: %v", o)
+		}
+	}
+	summary := all[len(all)-1]
+	for key, want := range map[string]int{"undecoded_bytes": opaque, "unknown_opcodes": 0, "gaps": 0, "conflicts": 0, "resyncs": 0} {
+		if got, ok := summary[key].(float64); !ok || got != float64(want) {
+			t.Errorf("%s of the summary: %v, want %d", key, summary[key], want)
+		}
+	}
+	sent, received := 0, 0
+	byRoute := map[string][]said{}
+	for _, f := range found {
+		byRoute[f.route] = append(byRoute[f.route], f)
+	}
+	logged := map[string][]said{}
+	acked := 0
+	for _, name := range []string{"server", "bots"} {
+		lines := jsonLines(t, r.file(name))
+		acks := acknowledged(lines)
+		for _, o := range lines {
+			if o["type"] != "record" {
+				continue
+			}
+			s := saidBy(o)
+			if s.acked = acks[numbered(o)]; s.acked {
+				acked++
+			}
+			if o["id"] == nil { // what a receiver tells has no number
+				received++
+				if !slices.ContainsFunc(byRoute[s.route], s.same) {
+					t.Errorf("%s received what was not found: %v", name, s)
+				}
+				continue
+			}
+			sent++
+			logged[s.route] = append(logged[s.route], s)
+		}
+	}
+	for route := range maps.Keys(byRoute) {
+		r.compareRoute(route, logged[route], byRoute[route])
+		delete(logged, route)
+	}
+	for route, list := range logged {
+		t.Errorf("%s: %d records are not found at all", route, len(list))
+	}
+	t.Logf("%d records found; %d sent, %d received, %d acknowledged by the logs; %d opaque bytes", len(found), sent, received, acked, opaque)
+	if len(byRoute) != 12 {
+		t.Errorf("records between %d pairs of ends, want 12", len(byRoute))
+	}
+}
+
+// sound wants a record to be known, without an error, and read with what was
+// learned.
+func (r *recording) sound(o map[string]any) {
+	for _, n := range o["notes"].([]any) {
+		switch code := n.(map[string]any)["code"]; code {
+		case "unknown_body", "retransmission", "ack_repeated", "late_context", "same_payload_new_sequence", "never_acknowledged":
+		default:
+			r.t.Errorf("%v %v in packets %v: %v", o["message"], o["envelope"], o["packets"], n)
+		}
+	}
+	if o["error"] != nil || o["context"] == "default" || o["context"] == "guessed" {
+		r.t.Errorf("%v in packets %v: error %v, context %v", o["message"], o["packets"], o["error"], o["context"])
+	}
+}
+
+// compareRoute compares what went from one end to another, in order.
+func (r *recording) compareRoute(route string, logged, found []said) {
+	for i := range max(len(logged), len(found)) {
+		if i >= len(logged) || i >= len(found) || !logged[i].same(found[i]) {
+			r.t.Errorf("%s, record %d of %d: found %v, want %v of %d", route, i+1, len(found),
+				found[min(i, len(found)-1)], append(logged, said{})[min(i, len(logged))], len(logged))
+			return
+		}
+		if logged[i].acked && !found[i].acked {
+			r.t.Errorf("%s: acknowledged, says its sender, and %v", route, found[i])
+		}
+	}
+}
+
+// acknowledged lists the records that a log says were acknowledged.
+func acknowledged(lines []map[string]any) map[string]bool {
+	acks := map[string]bool{}
+	for _, o := range lines {
+		if o["type"] == "ack" {
+			acks[numbered(o)] = true
+		}
+	}
+	return acks
+}
+
+// numbered names a record of a log.
+func numbered(o map[string]any) string { return fmt.Sprint(o["peer"], " ", o["id"]) }
+
+// said is a record as a log and opscope both tell it.
+type said struct {
+	route, message string // with the transport and the direction
+	mode, seq      any
+	size           float64
+	fields         map[string]any
+	opaque         string // bytes that nobody knows
+	acked          bool
+}
+
+func (s said) String() string {
+	return fmt.Sprintf("%s, %s, mode %v seq %v, %v bytes, %v %x", s.route, s.message, s.mode, s.seq, s.size, s.fields, s.opaque)
+}
+
+// saidBy takes a line of a log, or of opscope.
+func saidBy(o map[string]any) said {
+	e := o["envelope"].(map[string]any)
+	s := said{
+		route:   fmt.Sprint(o["transport"], " ", o["dir"], " ", o["src"], " > ", o["dst"]),
+		message: o["message"].(string), mode: e["mode"], seq: e["seq"], size: o["size"].(float64),
+		fields: o["fields"].(map[string]any),
+	}
+	if ack, ok := o["ack"].(map[string]any); ok {
+		s.acked = ack["state"] != "unacked"
+	}
+	body, _ := o["rest"].(string)
+	if o["opaque"] == true {
+		body, _ = s.fields["opaque"].(string)
+		s.fields = map[string]any{}
+	}
+	b, _ := hex.DecodeString(body)
+	s.opaque = string(b)
+	return s
+}
+
+// same reports whether two tell the same, but for fields that opscope computes.
+func (s said) same(f said) bool {
+	return s.route == f.route && s.message == f.message && s.mode == f.mode && s.seq == f.seq && s.size == f.size &&
+		s.opaque == f.opaque && sameValue(s.fields, f.fields)
+}
+
+// sameValue compares a value that was sent with one that was found. Numbers may differ
+// by what printing loses.
+func sameValue(want, got any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		for k, v := range w {
+			ok = ok && (v == nil || sameValue(v, g[k]))
+		}
+		return ok
+	case []any:
+		g, ok := got.([]any)
+		return ok && slices.EqualFunc(w, g, sameValue)
+	case float64:
+		g, ok := got.(float64)
+		return ok && math.Abs(g-w) <= 1e-6*max(1, math.Abs(w))
+	}
+	return want == got
+}
