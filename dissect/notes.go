@@ -15,6 +15,8 @@ var NoteCodes = []NoteCode{
 	{"ack_repeated", Info, "acknowledges once more what was acknowledged before"},
 	{"acked_unseen", Notice, "acknowledges a record that the capture does not hold"},
 	{"alternative_layout", Info, "a disputed layout decoded it, because the default does not fit"},
+	{"ambiguous_layout", Notice, "more than one disputed layout fits; the first was taken"},
+	{"ambiguous_type", Notice, "which packet it is depends on who sent it, and that is not known"},
 	{"assumed_context", Notice, "decoded with a stated default, because nothing taught the real one"},
 	{"conflict", Warning, "the same sequence as an earlier record, with other bytes"},
 	{"control_on_tcp", Warning, "a transport control, which the client rejects over TCP"},
