@@ -314,6 +314,9 @@ func (r *run) recognizePort(f *Flow) {
 		client := reassembly.Side(side).Peer()
 		if list := r.expected[end]; len(list) > 0 && f.Transport == schema.UDP {
 			f.protocol = list[0].protocol
+			if list[0].waitsAt(end) == schema.Client {
+				client = reassembly.Side(side)
+			}
 			f.setClient(client, saidEvidence)
 			return
 		}
@@ -333,8 +336,8 @@ func (r *run) recognizeContent(f *Flow, side reassembly.Side, data []byte) {
 		if f.protocol != nil && f.protocol != p {
 			continue
 		}
-		by, ok := p.Recognize(f.Transport, data)
-		if !ok {
+		by, as := p.Recognize(f.Transport, data)
+		if as == Foreign {
 			continue
 		}
 		f.protocol = p

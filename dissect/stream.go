@@ -13,8 +13,10 @@ import (
 // Limits of a stream.
 const (
 	// confirmations is how many frames in a row must fit before a boundary found by
-	// trial is believed.
+	// trial is believed, unless the protocol's limit resync_packets says otherwise.
 	confirmations = 3
+	// unconvinced is how many times as many it takes when none of them convinces.
+	unconvinced = 4
 	// maxHunt is how many bytes are kept while a boundary is looked for: several of
 	// the largest frames of any protocol here. The buffer grows to twice that, so
 	// that each byte moves once.
@@ -141,7 +143,7 @@ func (s *stream) feed(c reassembly.Chunk) {
 		s.keep(part)
 		c.Data, c.Offset = c.Data[len(part.Data):], c.Offset+int64(len(part.Data))
 		if len(s.buf) >= s.need {
-			s.cutBuffer()
+			s.cutBuffer(c.Data)
 		}
 		if s.state == hunting {
 			break
@@ -149,7 +151,7 @@ func (s *stream) feed(c reassembly.Chunk) {
 	}
 	if s.state == inSync && len(c.Data) > 0 {
 		one := [1]piece{{c.Offset, c.Packet, c.Time}}
-		n := s.cut(c.Data, c.Offset, one[:])
+		n := s.cut(c.Data, c.Offset, one[:], nil)
 		c.Data, c.Offset = c.Data[n:], c.Offset+int64(n)
 	}
 	if len(c.Data) > 0 {
@@ -217,16 +219,17 @@ func (r *run) giveBack(b []byte) []byte {
 	return nil
 }
 
-// cutBuffer hands on the whole frames in the buffer.
-func (s *stream) cutBuffer() {
-	if n := s.cut(s.buf, s.base, s.pieces); n > 0 {
+// cutBuffer hands on the whole frames in the buffer, behind which come more bytes.
+func (s *stream) cutBuffer(more []byte) {
+	if n := s.cut(s.buf, s.base, s.pieces, more); n > 0 {
 		s.drop(n)
 	}
 }
 
 // cut hands on the whole frames at the start of data and returns how many bytes
-// it has dealt with. After a size that no frame has, the stream is hunting.
-func (s *stream) cut(data []byte, base int64, pieces []piece) int {
+// it has dealt with; more is what is known to follow data. After a size that no frame
+// has, the stream is hunting.
+func (s *stream) cut(data []byte, base int64, pieces []piece, more []byte) int {
 	used := 0
 	s.need = 0
 	for used < len(data) {
@@ -235,6 +238,14 @@ func (s *stream) cut(data []byte, base int64, pieces []piece) int {
 			if s.need = f.Size; err.Kind != wire.Incomplete {
 				s.lose(err)
 			}
+			break
+		}
+		after := data[used+f.Size:]
+		if len(after) == 0 {
+			after = more
+		}
+		if err := s.conversation().Doubt(s.direction(), data[used:used+f.Size], after); err != nil {
+			s.lose(err)
 			break
 		}
 		s.emit(f, data[used:used+f.Size], base+int64(used), pieces, 0, wire.Malformed)
@@ -343,14 +354,15 @@ func (s *stream) boundary(final bool) (off int64, ok bool) {
 }
 
 // trial tries frames from an offset on. They are right when several in a row are
-// plausible and one of them convinces, or when they fill packets: the first begins
+// plausible and one of them convinces, or more of them are; or when they fill packets: the first begins
 // with one, or one of several convinces, and the last came whole in the packet that
 // was captured last and ends with it. Otherwise need is the offset that the buffer
 // has to reach before trying again makes sense.
 func (s *stream) trial(off int64, final bool) (ok bool, need int64) {
 	c, d := s.conversation(), s.direction()
 	at, last, convinced := int(off-s.base), 0, false
-	for good := 0; good < confirmations || !convinced; good++ {
+	enough := s.flow.Session.confirmed
+	for good := 0; good < enough || !convinced && good < unconvinced*enough; good++ {
 		if at == len(s.buf) && good > 0 {
 			whole := s.pieces[len(s.pieces)-1].start <= s.base+int64(last)
 			several := convinced && good > 1
@@ -430,7 +442,7 @@ func (s *stream) resume(off int64) {
 	if s.skipped > 0 {
 		s.event("resync", s.skippedText()+" passed over before the next frame")
 	}
-	s.cutBuffer()
+	s.cutBuffer(nil)
 }
 
 // event reports something about this stream.
@@ -587,7 +599,7 @@ func (s *stream) begin() {
 	s.run().summary.UndecodedBytes += s.passed
 	s.early, s.passed = nil, 0
 	if s.state == inSync && len(s.buf) > 0 {
-		s.cutBuffer()
+		s.cutBuffer(nil)
 	}
 	s.hunt(false)
 }

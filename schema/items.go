@@ -94,6 +94,9 @@ func (o *op) widthText() string {
 // primitiveWidth says which entry of its table has the width of a primitive, and
 // how many values it is for: "by slot 5", "3 by slot 16 + 4 * bank".
 func (o *op) primitiveWidth() string {
+	if o.prim.width != "" {
+		return o.prim.width
+	}
 	text := "by slot " + o.args[0].text
 	if o.prim.values == 1 {
 		return text

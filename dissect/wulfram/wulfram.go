@@ -43,7 +43,16 @@ const (
 
 // Recognize takes a stream that begins with a HELLO, and a datagram that begins
 // with a ROOT, the key or a handshake: what a session opens with.
-func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, bool) {
+func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
+	by, ok := p.opens(t, data)
+	if !ok {
+		return by, dissect.Foreign
+	}
+	return by, dissect.Opening
+}
+
+// opens reports whether a session opens like that.
+func (p Protocol) opens(t schema.Transport, data []byte) (schema.Sender, bool) {
 	s, err := p.Schema()
 	if err != nil {
 		return schema.AnySender, false
@@ -151,6 +160,9 @@ func (c *conversation) side(d dissect.Direction) *half {
 func (c *conversation) Cut(_ dissect.Direction, data []byte) (schema.Frame, *wire.Error) {
 	return c.tcp.Find(data, c.schema.Name)
 }
+
+// Doubt doubts no frame: it has told its size.
+func (c *conversation) Doubt(dissect.Direction, []byte, []byte) *wire.Error { return nil }
 
 // Plausible finds a frame convincing whose opcode is one that d brings over TCP, and
 // whose body the opcode's layout reads without a remark. Only zeros may follow,
