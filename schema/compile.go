@@ -97,7 +97,8 @@ type code struct {
 	slots int
 	clear []int
 	env   []envRead
-	size  *expr // bytes of the whole frame
+	size  *expr      // bytes of the whole frame
+	order wire.Order // of what the last field leaves of its byte
 }
 
 // envRead is a field of the envelope that an expression looks at.
@@ -255,6 +256,7 @@ func (d *draft) compileBody(e *packetDecl, b *bodyDecl) (*Layout, error) {
 		return nil, err
 	}
 	c.settle(ops)
+	l.code.order = lastOrder(ops, d.Order)
 	l.code.slots, l.code.env = c.slots, c.env
 	l.code.clear = c.usedOf(scope.clear)
 	return l, nil
@@ -338,9 +340,35 @@ func (s *listScope) list(fields []*fieldDecl, choice string) ([]*op, error) {
 		if err != nil {
 			return nil, err
 		}
+		if o.kind == opFill && o.field != nil {
+			o.order = lastOrder(ops, o.order)
+			o.field.Order = o.order
+		}
 		ops = append(ops, o)
 	}
 	return ops, nil
+}
+
+// lastOrder returns the order of the last field with bits, which is that of what it
+// leaves of its byte.
+func lastOrder(ops []*op, order wire.Order) wire.Order {
+	for _, o := range slices.Backward(ops) {
+		switch o.kind {
+		case opComputed, opJoin:
+			continue
+		case opStruct, opArray, opOptional:
+			return lastOrder(o.body, order)
+		case opSwitch:
+			for _, c := range o.cases {
+				if len(c.ops) > 0 {
+					return lastOrder(c.ops, order)
+				}
+			}
+			continue
+		}
+		return o.order
+	}
+	return order
 }
 
 // grow counts what is compiled.
@@ -583,7 +611,8 @@ func (s *listScope) label(o *op, ref *typeRef) error {
 	if ref.label == "" {
 		return nil
 	}
-	if ref.kind != refUint && ref.kind != refInt && ref.kind != refComputed && ref.kind != refJoin {
+	p := primitives[ref.name]
+	if ref.kind != refUint && ref.kind != refInt && ref.kind != refComputed && ref.kind != refJoin && !(ref.kind == refNamed && p != nil && p.integer) {
 		return errorAt(ref.labelP, "%q behind a type that is no integer", ref.label)
 	}
 	switch ref.label {
@@ -781,7 +810,7 @@ func (s *listScope) compilePrimitive(o *op, p *primitive, args []*expr, ref *typ
 		return errorAt(ref.pos, "%s takes %s, got %d", ref.name, plural(p.args, "argument"), len(args))
 	}
 	table := slices.IndexFunc(s.c.d.State, func(t TableDecl) bool { return t.Name == p.table })
-	if table < 0 || len(s.c.d.State[table].Columns) < p.columns {
+	if p.table != "" && (table < 0 || len(s.c.d.State[table].Columns) < p.columns) {
 		return errorAt(ref.pos, "%s needs a table state.%s with %s", ref.name, p.table, plural(p.columns, "member"))
 	}
 	o.kind, o.prim, o.args, o.bits = opPrimitive, p, args, table

@@ -76,7 +76,7 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 	}
 	ok := d.list(c.ops)
 	if ok && c.size != nil {
-		d.padTo(d.m.eval(c.size).asInt())
+		d.padTo(c.order, d.m.eval(c.size).asInt())
 	} else if ok && p.BitAlign {
 		d.pad(p.Order)
 	}
@@ -97,12 +97,18 @@ func (d *Decoder) pad(o wire.Order) {
 	}
 }
 
-// padTo skips to the end of a frame of so many bytes.
-func (d *Decoder) padTo(size int64) {
+// padTo skips to the end of a frame of so many bytes. What the last field leaves of
+// its byte is kept where it is not zero, and means as little as the bytes behind.
+func (d *Decoder) padTo(o wire.Order, size int64) {
 	if !d.sound() {
 		return
 	}
-	d.r.Align()
+	off := d.r.Pos()
+	if n := -off & 7; n > 0 {
+		if v := d.r.Uint(n, o); v != 0 {
+			d.add(paddingField, Uint, off).set(v, n)
+		}
+	}
 	n := size - int64(d.r.Pos()>>3)
 	if n < 0 {
 		d.r.Fail("the end at byte "+strconv.FormatInt(size, 10), "a field up to byte "+strconv.Itoa(d.r.Pos()>>3), wire.Malformed)
@@ -333,7 +339,11 @@ func (m *machine) join(o *op) number {
 
 // need guards a count of bytes that came off the wire.
 func (d *Decoder) need(bytes int64) bool {
-	if bytes < 0 || bytes > int64(d.r.Left()>>3) {
+	if bytes < 0 {
+		d.r.Fail("a length of at least 0", strconv.FormatInt(bytes, 10), wire.Malformed)
+		return false
+	}
+	if bytes > int64(d.r.Left()>>3) {
 		d.r.Fail(plural(int(bytes), "byte"), wire.Bits(d.r.Left())+" left", d.Short)
 		return false
 	}
@@ -508,12 +518,16 @@ func (d *Decoder) few() bool {
 
 // holds guards a count of elements that came off the wire.
 func (d *Decoder) holds(count int64, least int) bool {
+	if count < 0 {
+		d.r.Fail("a count of at least 0", strconv.FormatInt(count, 10), wire.Malformed)
+		return false
+	}
 	most := int64(maxEmpty)
 	if least > 0 {
 		most = int64(d.r.Left() / least)
 	}
 	most = min(most, int64(MaxNodes-len(d.t.Nodes)))
-	if count < 0 || count > most {
+	if count > most {
 		d.r.Fail(plural(int(count), "element")+" of at least "+wire.Bits(least), wire.Bits(d.r.Left())+" left", d.Short)
 		return false
 	}

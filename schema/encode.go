@@ -700,10 +700,20 @@ func (e *Encoder) ipv4(i int) bool {
 }
 
 // padding ends a body.
-func (e *Encoder) padding(c *code, s *span) bool {
-	n := &Node{}
+// paddingAt returns the padding that was decoded here, or an empty node.
+func (e *Encoder) paddingAt(s *span) *Node {
 	if s.cur < s.to && e.t.Nodes[s.cur].Field == paddingField {
-		n = &e.t.Nodes[s.cur]
+		return &e.t.Nodes[s.cur]
+	}
+	return &Node{}
+}
+
+func (e *Encoder) padding(c *code, s *span) bool {
+	n := e.paddingAt(s)
+	if c.size != nil && n.Kind == Uint && int(n.Bits) == -e.w.Pos()&7 {
+		e.w.Uint(n.Num, int(n.Bits), c.order)
+		s.cur++
+		n = e.paddingAt(s)
 	}
 	switch width := -e.w.Pos() & 7; {
 	case n.Kind == Bytes:

@@ -57,9 +57,10 @@ const (
 	SizePrefixed FramingKind = iota // a length in the envelope
 	Records                         // records end to end, the envelope chosen by the opcode's mode
 	Datagram                        // one frame fills the datagram
+	Typed                           // the size by the opcode, and by fields behind it: see FindTyped
 )
 
-var framingKinds = []string{"size_prefixed", "records", "datagram"}
+var framingKinds = []string{"size_prefixed", "records", "datagram", "typed"}
 
 // String returns the word of the notation.
 func (k FramingKind) String() string { return framingKinds[k] }
@@ -83,6 +84,8 @@ type Framing struct {
 	Counts   Counts
 	Table    string            // for Records: the table with an opcode's mode
 	Modes    map[int]*Envelope // for Records: the envelope of each mode
+
+	sizes *sizes // for Typed
 }
 
 // Frame is one message as delimited on the wire.
@@ -351,6 +354,8 @@ func (d *draft) parseFraming(key, n *yamlNode) (*Framing, error) {
 		return nil, errorAt(key.pos, "framing %q needs a table and modes", key.text)
 	case f.Kind != Records && f.Envelope == nil:
 		return nil, errorAt(key.pos, "framing %q needs an envelope", key.text)
+	case f.Kind == Typed && (f.Envelope.opcode.bits != 8 || f.Envelope.opcode.off != 0):
+		return nil, errorAt(n.get("envelope").pos, "envelope %q does not begin with an opcode of one byte, which typed needs", f.Envelope.Name)
 	case f.Kind == SizePrefixed && f.Envelope.length.bits == 0:
 		return nil, errorAt(n.get("envelope").pos, "envelope %q has no length, which size_prefixed needs", f.Envelope.Name)
 	}

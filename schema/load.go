@@ -724,7 +724,7 @@ func (d *draft) finish() error {
 	}
 	d.drafts = d.packets
 	d.indexPackets()
-	return nil
+	return d.compileSizes()
 }
 
 // enum returns the enum of a table's key or column: the one of the same name,

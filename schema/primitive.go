@@ -7,13 +7,14 @@ import (
 )
 
 // primitive is a type that the notation cannot write. Dissector and reference
-// server share it. It reads a learned table.
+// server share it.
 type primitive struct {
 	name    string
 	args    int
-	table   string // the table it reads
+	table   string // the learned table it reads, if it does
 	columns int    // members that the table has at least
 	scalar  bool   // it is one number, which expressions can see
+	integer bool   // and an integer, which an enum can name
 	decode  func(*Decoder, *op, int) bool
 	encode  func(*Encoder, *op, int) bool
 }
@@ -21,6 +22,10 @@ type primitive struct {
 var primitives = map[string]*primitive{
 	"quant":      {name: "quant", args: 1, table: "translation", columns: 4, scalar: true, decode: decodeQuant, encode: encodeQuant},
 	"quant_vec3": {name: "quant_vec3", args: 1, table: "translation", columns: 4, decode: decodeQuantVec3, encode: encodeQuantVec3},
+
+	"text_to":    {name: "text_to", args: 1, decode: decodeTextTo, encode: encodeTextTo},
+	"decimal_to": {name: "decimal_to", args: 1, scalar: true, integer: true, decode: decodeDecimalTo, encode: encodeDecimalTo},
+	"count_of":   {name: "count_of", args: 1, scalar: true, integer: true, decode: decodeCountOf, encode: encodeCountOf},
 }
 
 // quantiser is an entry of the table translation: (a, b, max, range). A number
@@ -212,4 +217,157 @@ func encodeQuantVec3(e *Encoder, o *op, i int) bool {
 		}
 	}
 	return ok
+}
+
+// Text datagrams, such as those by which servers of Netrek are found, are fields of
+// text with a byte behind each. text_to(BYTE) is a text, decimal_to(BYTE) a decimal
+// number; a newline ends them as well, and so does the end of the data, and what
+// ended them is kept. count_of(BYTE) is how many of these bytes are still to come; it
+// takes none of them.
+
+const (
+	newline   = 0x0a
+	maxDigits = 18 // of a decimal number, which an int64 holds
+)
+
+// delimited returns the bytes of the field at the cursor and moves behind what ends
+// it. The text at the cursor is whole bytes.
+func (d *Decoder) delimited(o *op, f *Field, kind ValueKind, off int) ([]byte, bool) {
+	end := byte(d.m.eval(o.args[0]).asInt())
+	if !d.sound() {
+		return nil, false
+	}
+	from, to := off>>3, d.r.Size()>>3
+	if off&7 != 0 || from >= to {
+		d.r.Fail("a text up to byte "+strconv.Itoa(int(end)), wire.Bits(d.r.Left())+" left", d.Short)
+		return nil, false
+	}
+	text := d.t.Data[from:to]
+	taken := len(text)
+	for i, b := range text {
+		if b == end || b == newline {
+			text, taken = text[:i], i+1
+			break
+		}
+	}
+	d.r.Skip(8 * taken)
+	n := d.add(f, kind, off)
+	n.Body, n.BodyLen, n.Kept = int32(off), int32(len(text)), true
+	return text, true
+}
+
+// writeDelimited writes the bytes of node i as they stood, if it was decoded.
+func (e *Encoder) writeDelimited(i int) bool {
+	n := &e.t.Nodes[i]
+	if !n.Kept || n.Field == nil {
+		return false
+	}
+	e.w.Append(wire.AppendBytes(nil, e.t.Data, int(n.Body), int(n.Len>>3)))
+	return true
+}
+
+// delimiter writes what ends a field.
+func (e *Encoder) delimiter(o *op) bool {
+	end := e.m.eval(o.args[0]).asInt()
+	if e.sound() {
+		e.w.Uint(uint64(end), 8, o.order)
+	}
+	return e.err == nil
+}
+
+func decodeTextTo(d *Decoder, o *op, off int) bool {
+	_, ok := d.delimited(o, o.field, Text, off)
+	return ok
+}
+
+func encodeTextTo(e *Encoder, o *op, i int) bool {
+	if e.writeDelimited(i) {
+		return true
+	}
+	n := &e.t.Nodes[i]
+	if n.Kind != String && n.Kind != Text && n.Kind != Bytes {
+		return e.fail("a text", n.what())
+	}
+	text := e.t.AppendBytes(nil, i)
+	end := byte(e.m.eval(o.args[0]).asInt())
+	for _, b := range text {
+		if b == end || b == newline {
+			return e.fail("a text without byte "+strconv.Itoa(int(b)), strconv.Quote(string(text)))
+		}
+	}
+	e.w.Append(text)
+	return e.delimiter(o)
+}
+
+func decodeDecimalTo(d *Decoder, o *op, off int) bool {
+	text, ok := d.delimited(o, o.field, Int, off)
+	if !ok {
+		return false
+	}
+	v, good := decimal(text)
+	if !good {
+		d.t.Nodes = d.t.Nodes[:len(d.t.Nodes)-1]
+		d.r.Seek(off)
+		d.r.Fail("a decimal number", strconv.Quote(string(text[:min(len(text), maxDigits)])), wire.Malformed)
+		return false
+	}
+	d.store(o, integer(v))
+	d.t.Nodes[len(d.t.Nodes)-1].Num = uint64(v)
+	return true
+}
+
+// decimal reads digits, with a sign in front or none.
+func decimal(text []byte) (v int64, ok bool) {
+	digits := text
+	if len(digits) > 0 && digits[0] == '-' {
+		digits = digits[1:]
+	}
+	if len(digits) == 0 || len(digits) > maxDigits {
+		return 0, false
+	}
+	for _, b := range digits {
+		if b < '0' || b > '9' {
+			return 0, false
+		}
+		v = 10*v + int64(b-'0')
+	}
+	if len(digits) < len(text) {
+		v = -v
+	}
+	return v, true
+}
+
+func encodeDecimalTo(e *Encoder, o *op, i int) bool {
+	n := &e.t.Nodes[i]
+	if !n.isNumber() {
+		return e.fail("a number", n.what())
+	}
+	e.store(o, integer(n.number().asInt()))
+	if e.writeDelimited(i) {
+		return true
+	}
+	e.w.Append(strconv.AppendInt(nil, n.number().asInt(), 10))
+	return e.delimiter(o)
+}
+
+func decodeCountOf(d *Decoder, o *op, off int) bool {
+	which := byte(d.m.eval(o.args[0]).asInt())
+	if !d.sound() {
+		return false
+	}
+	n := 0
+	for _, b := range d.t.Data[min(off>>3, d.r.Size()>>3) : d.r.Size()>>3] {
+		if b == which {
+			n++
+		}
+	}
+	return d.computed(o, off, integer(int64(n)))
+}
+
+func encodeCountOf(e *Encoder, o *op, i int) bool {
+	if !e.t.Nodes[i].isNumber() {
+		return e.fail("a number", e.t.Nodes[i].what())
+	}
+	e.store(o, e.t.Nodes[i].number())
+	return true
 }
