@@ -315,6 +315,9 @@ func (r *run) recognizePort(f *Flow) {
 		client := reassembly.Side(side).Peer()
 		if list := r.expected[end]; len(list) > 0 && f.Transport == schema.UDP {
 			f.protocol = list[0].protocol
+			if list[0].waitsAt(end) == schema.Client {
+				client = reassembly.Side(side)
+			}
 			f.setClient(client, saidEvidence)
 			return
 		}

@@ -16,7 +16,7 @@ type Rules struct {
 	Window       int               // how far ahead of the expected one a receiver accepts, 0 for any distance
 	InFlight     int               // how many unacknowledged ones a sender may have, 0 for any number
 	Delivery     Delivery
-	Acknowledged bool // the receiver acknowledges each record it accepts
+	Acknowledged bool // the receiver acknowledges each record it accepts; else nobody sends one again
 }
 
 // Delivery is what a receiver does with a record that is newer than expected.
@@ -249,6 +249,8 @@ func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Dis
 		r.note("conflict", packetText("other bytes than", first))
 	case c == DesignCopy:
 		r.note("resend_copy", packetText("same bytes as", same))
+	case !s.rules.Acknowledged: // nobody sends it again
+		r.note("duplicate", packetText("same bytes as", same))
 	default:
 		r.note("retransmission", packetText("same bytes as", same))
 	}

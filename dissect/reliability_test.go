@@ -347,7 +347,7 @@ func TestSequenceStreamFindings(t *testing.T) {
 			{"send 1", "next"},
 			{"send 4", "newer; sequence_gap: sequences 2 to 3 not seen"},
 			{"send 3", "stale; stale: expected sequence 5"},
-			{"send 4", "stale; retransmission: same bytes as packet 2"},
+			{"send 4", "stale; duplicate: same bytes as packet 2"},
 		}, ""},
 
 		{"netrek uses 65535 and 0", netrekSequence, true, [][2]string{

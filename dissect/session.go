@@ -1,6 +1,7 @@
 package dissect
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -23,7 +24,8 @@ type Session struct {
 	schema       *schema.Protocol
 	conversation Conversation // nil once no flow is left
 	tables       []LearnedTable
-	expects      []netip.AddrPort
+	expects      []expectation
+	confirmed    int  // frames in a row that must fit where a boundary is found by trial
 	learned      bool // something that datagrams may wait for
 	closed       bool
 }
@@ -68,14 +70,27 @@ func (s *Session) Emit(r *Record) { s.run.push(r) }
 // Event reports something about the flow that c belongs to.
 func (s *Session) Event(c *Carrier, code, text string) { s.run.event(c, code, text) }
 
-// Expect tells that the server waits for this session's datagrams at addr, so that
-// a flow to it is recognised.
-func (s *Session) Expect(addr netip.AddrPort) {
-	if s.closed || len(s.expects) >= maxExpected || slices.Contains(s.expects, addr) {
+// Expect tells that one side waits for this session's datagrams at addr, so that a
+// flow with that end is recognised.
+func (s *Session) Expect(addr netip.AddrPort, of schema.Sender) {
+	e := expectation{addr, of}
+	if s.closed || len(s.expects) >= maxExpected || slices.Contains(s.expects, e) {
 		return
 	}
-	s.expects = append(s.expects, addr)
+	s.expects = append(s.expects, e)
 	s.run.expected[addr] = append(s.run.expected[addr], s)
+}
+
+// expectation is an address at which a side of a session waits for datagrams.
+type expectation struct {
+	addr netip.AddrPort
+	of   schema.Sender
+}
+
+// waitsAt returns which side waits at an address that the session expects.
+func (s *Session) waitsAt(addr netip.AddrPort) schema.Sender {
+	i := slices.IndexFunc(s.expects, func(e expectation) bool { return e.addr == addr })
+	return s.expects[i].of
 }
 
 // maxExpected is how many addresses a session may announce: some for each host of
@@ -102,6 +117,7 @@ func (r *Record) Note(code, text string) { r.note(code, text) }
 func (r *run) open(p Protocol, f *Flow, c *Carrier, joined bool, reason string) *Session {
 	r.sessions++
 	s := &Session{ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], Joined: joined}
+	s.confirmed = cmp.Or(int(s.schema.Limit("resync_packets")), confirmations)
 	s.Client, s.Server = f.ends()
 	s.conversation = p.Open(s)
 	k := hostsOf(s.Client, s.Server)
@@ -154,8 +170,8 @@ func (r *run) close(s *Session, c *Carrier, reason string) {
 	s.closed = true
 	r.sessionRecord(s, c, "closed", reason)
 	remove(r.live, hostsOf(s.Client, s.Server), s)
-	for _, addr := range s.expects {
-		remove(r.expected, addr, s)
+	for _, e := range s.expects {
+		remove(r.expected, e.addr, s)
 	}
 	s.expects = nil
 }

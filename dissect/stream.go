@@ -13,7 +13,7 @@ import (
 // Limits of a stream.
 const (
 	// confirmations is how many frames in a row must fit before a boundary found by
-	// trial is believed.
+	// trial is believed, unless the protocol's limit resync_packets says otherwise.
 	confirmations = 3
 	// maxHunt is how many bytes are kept while a boundary is looked for: several of
 	// the largest frames of any protocol here. The buffer grows to twice that, so
@@ -350,7 +350,7 @@ func (s *stream) boundary(final bool) (off int64, ok bool) {
 func (s *stream) trial(off int64, final bool) (ok bool, need int64) {
 	c, d := s.conversation(), s.direction()
 	at, last, convinced := int(off-s.base), 0, false
-	for good := 0; good < confirmations || !convinced; good++ {
+	for good := 0; good < s.flow.Session.confirmed || !convinced; good++ {
 		if at == len(s.buf) && good > 0 {
 			whole := s.pieces[len(s.pieces)-1].start <= s.base+int64(last)
 			several := convinced && good > 1

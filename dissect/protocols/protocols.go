@@ -11,10 +11,12 @@ package protocols
 
 import (
 	"opscope/dissect"
+	"opscope/dissect/netrek"
 	"opscope/dissect/wulfram"
 )
 
 // All is the protocols, in the order in which a flow is offered to them.
 var All = []dissect.Protocol{
 	wulfram.Protocol{},
+	netrek.Protocol{},
 }

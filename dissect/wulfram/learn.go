@@ -109,10 +109,10 @@ func (c *conversation) learnHello(r *dissect.Record, at *dissect.Carrier) {
 	switch kind, _ := t.Value("subcommand"); kind {
 	case helloUDP:
 		port, _ := t.Value("udp_port")
-		c.session.Expect(netip.AddrPortFrom(r.Src.Addr(), uint16(port)))
+		c.session.Expect(netip.AddrPortFrom(r.Src.Addr(), uint16(port)), schema.Server)
 		eachMember(t, "hosts", func(i int) {
 			if a, err := netip.ParseAddr(string(t.AppendText(nil, i))); err == nil {
-				c.session.Expect(netip.AddrPortFrom(a, uint16(port)))
+				c.session.Expect(netip.AddrPortFrom(a, uint16(port)), schema.Server)
 			}
 		})
 	case helloKey:

@@ -1,0 +1,336 @@
+// Package netrek dissects the game protocol of Netrek: packets end to end, without
+// any length, over TCP and over the UDP that client and server agree on; and the text
+// datagrams by which servers are found.
+//
+// The layouts are in schema/protocols/netrek. Here is who is who, what a session
+// learns, and how a stream that was lost is found again; sections given in comments
+// are those of protocols/netrek.md, which names the sources.
+package netrek
+
+import (
+	"opscope/dissect"
+	"opscope/schema"
+	"opscope/schema/wire"
+)
+
+// Protocol is Netrek.
+type Protocol struct{}
+
+// Schema returns the built-in layouts.
+func (Protocol) Schema() (*schema.Protocol, error) { return schema.Builtin("netrek") }
+
+// Types that a session learns from, or that tell who sends them.
+const (
+	cpSocket     = 27
+	cpUDPReq     = 35
+	cpSequence   = 36
+	cpSReq       = 43
+	cpFeature    = 60
+	spYou        = 12
+	spUDPReply   = 28
+	spSequence   = 29
+	spSCSequence = 30
+	spGeneric32  = 32
+	spSReply     = 40
+	spSPlayer    = 45
+	spFeature    = 60
+)
+
+// First bytes of the text datagrams, which are types in neither direction.
+const (
+	textQuery     = '?'
+	textReply     = 's'
+	textMetaReply = 'r'
+	textSolicit   = 'b'
+)
+
+// Open begins a session.
+func (Protocol) Open(s *dissect.Session) dissect.Conversation {
+	p := s.Schema()
+	c := &conversation{
+		session: s, schema: p, scratch: s.Scratch(), tcp: p.Framing("tcp"), udp: p.Framing("udp"), state: p.NewState(),
+	}
+	c.assume()
+	return c
+}
+
+// conversation is what one session has learned.
+type conversation struct {
+	session *dissect.Session
+	schema  *schema.Protocol
+	scratch *dissect.Scratch
+	tcp     *schema.Framing
+	udp     *schema.Framing
+	state   *schema.State
+
+	asked    asked  // the version of short packets that waits for its reply
+	pairs    []pair // the UDP ports that were agreed on, the latest last
+	channels []*channel
+	features bool // the client has named one
+	text     bool // this is no game, but text datagrams
+	seenYou  bool
+}
+
+// Cut finds a packet. Stray bytes in front of a packet may look like the start of a
+// longer one, which then swallows it: what shows is that no type follows, while good
+// packets begin inside. Section 11, item 17.
+func (c *conversation) Cut(d dissect.Direction, data []byte) (schema.Frame, *wire.Error) {
+	by := d.Sender()
+	f, err := c.tcp.FindTyped(&c.scratch.Trial, c.schema, by, data)
+	if err != nil || len(data) == f.Size || c.tcp.Knows(by, data[f.Size]) {
+		return f, err
+	}
+	if n := c.stray(d, data, f.Size); n > 0 {
+		return schema.Frame{}, &wire.Error{
+			Layer: c.schema.Name, Path: c.name(by, data[0]), Size: f.Size, Want: "a packet that another follows",
+			Got: wire.Bits(8*n) + " in front of good packets", Kind: wire.Malformed,
+		}
+	}
+	return f, nil
+}
+
+// maxStray is how many bytes in front of a packet are taken for stray ones.
+const maxStray = 16
+
+// stray returns how many bytes at the start of data, which could be a packet of some
+// size, stand in front of packets to the end of data: fewer than would have to be
+// passed over behind it.
+func (c *conversation) stray(d dissect.Direction, data []byte, size int) int {
+	for n := 1; n < min(size, maxStray+1); n++ {
+		if size+n <= len(data) && c.run(d, data[size+n:]).whole {
+			return 0
+		}
+		if c.run(d, data[n:]).whole {
+			return n
+		}
+	}
+	return 0
+}
+
+// run is a row of packets.
+type run struct {
+	packets   int
+	kinds     int  // different types among them
+	convinced bool // one of them convinces
+	whole     bool // they end where the bytes do, or there are enough
+}
+
+// run walks packets from the start of data, as many as make a boundary.
+func (c *conversation) run(d dissect.Direction, data []byte) run {
+	c.scratch.Trial.State = c.state
+	return walk(c.schema, c.tcp, c.scratch, d.Sender(), data)
+}
+
+// walk walks packets of one sender from the start of data, as many as make a
+// boundary.
+func walk(p *schema.Protocol, f *schema.Framing, w *dissect.Scratch, by schema.Sender, data []byte) (r run) {
+	enough := int(p.Limit("resync_packets"))
+	var seen [4]uint64 // types
+	for at := 0; r.packets < enough; r.packets++ {
+		if at == len(data) {
+			r.whole = r.packets > 0 && r.convinced
+			return r
+		}
+		frame, err := f.FindTyped(&w.Trial, p, by, data[at:])
+		if err != nil {
+			return r
+		}
+		switch plausible(p, w, by, data[at:at+frame.Size]) {
+		case dissect.Implausible:
+			return r
+		case dissect.Convincing:
+			r.convinced = true
+		}
+		if word, bit := &seen[data[at]>>6], uint64(1)<<(data[at]&63); *word&bit == 0 {
+			*word |= bit
+			r.kinds++
+		}
+		at += frame.Size
+	}
+	r.whole = r.convinced
+	return r
+}
+
+// name names a type for an error.
+func (c *conversation) name(by schema.Sender, first byte) string {
+	if p := c.schema.Packet(uint64(first), by, schema.TCP); p != nil {
+		return p.Name
+	}
+	return "envelope.opcode"
+}
+
+// Plausible finds a packet convincing that its layout reads to the end, with values
+// that the protocol knows and text that can be shown.
+func (c *conversation) Plausible(d dissect.Direction, frame []byte) dissect.Plausibility {
+	c.scratch.Trial.State = c.state
+	return plausible(c.schema, c.scratch, d.Sender(), frame)
+}
+
+// plausible judges a packet with the state that the scratch has.
+
+func plausible(s *schema.Protocol, w *dissect.Scratch, by schema.Sender, frame []byte) dissect.Plausibility {
+	p := s.Packet(uint64(frame[0]), by, schema.TCP)
+	best := dissect.Implausible
+	for _, l := range p.Of(by) {
+		w.Tree.Reset(frame)
+		w.Trial.Short = wire.Malformed
+		err := w.Trial.Decode(s, p.Name, l, &w.Tree, 8, 8*len(frame))
+		if _, missing := w.Trial.Missing(); missing {
+			best = max(best, dissect.Possible)
+			continue
+		}
+		if err != nil || len(w.Trial.Remarks) > 0 || !readable(&w.Tree) {
+			continue
+		}
+		if tells(&w.Tree) {
+			return dissect.Convincing
+		}
+		best = max(best, dissect.Possible)
+	}
+	return best
+}
+
+// tells reports whether a packet has anything that could be wrong.
+func tells(t *schema.Tree) bool {
+	for i := range t.Nodes {
+		if f := t.Nodes[i].Field; f != nil && !f.Hidden {
+			return true
+		}
+	}
+	return false
+}
+
+// readable reports whether the texts of a packet hold no control characters in front
+// of their NUL. Bytes above 127 are distress calls.
+func readable(t *schema.Tree) bool {
+	for i := range t.Nodes {
+		n := &t.Nodes[i]
+		if n.Kind != schema.Text {
+			continue
+		}
+		from := int(n.Body) / 8
+		for _, b := range t.Data[from : from+int(n.BodyLen)] {
+			if b == 0 {
+				break
+			}
+			if b < ' ' && b != '\t' && b != '\n' {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Frame decodes a packet of a stream.
+func (c *conversation) Frame(f *dissect.Frame) {
+	if len(f.Data) == 0 {
+		return
+	}
+	opcode := f.Data[0]
+	c.learnRole(&f.Carrier, opcode, schema.TCP)
+	r := c.session.Record(&f.Carrier)
+	r.Raw, r.Size, r.Offset, r.Opcode = f.Data, f.Size, f.Offset, int(opcode)
+	short := wire.Malformed
+	if f.Missing > 0 {
+		short = f.Short
+		r.Note("not_captured", wire.Bits(8*f.Missing)+" of it")
+	}
+	c.body(r, f.Direction, schema.TCP, f.Data, short)
+	if r.Err == nil && f.Missing == 0 {
+		c.learn(r, f.Direction)
+	}
+	c.session.Emit(r)
+}
+
+// learnRole settles the roles of a flow's ends by a type that only one side sends.
+func (c *conversation) learnRole(at *dissect.Carrier, opcode byte, t schema.Transport) {
+	if !at.Flow.Guessed() {
+		return
+	}
+	if p := c.schema.Packet(uint64(opcode), schema.AnySender, t); p != nil && p.From != schema.AnySender {
+		at.Said(p.From)
+	}
+}
+
+// body decodes a packet that is all of data into r.
+func (c *conversation) body(r *dissect.Record, d dissect.Direction, t schema.Transport, data []byte, short wire.Kind) {
+	by := d.Sender()
+	p := c.schema.Packet(uint64(data[0]), by, t)
+	r.Packet = p
+	r.Body.Reset(data)
+	layouts := p.Of(by)
+	if len(layouts) == 0 {
+		c.unread(r, p, data)
+		return
+	}
+	r.Message = p.Name
+	best := 0
+	if len(layouts) > 1 {
+		best = c.choose(p, layouts, data)
+	}
+	r.Layout = layouts[best]
+	w := &c.scratch.Decoder
+	w.State, w.Short = c.state, short
+	err := w.Decode(c.schema, p.Name, r.Layout, &r.Body, 8, 8*len(data))
+	for _, m := range w.Remarks {
+		r.Note(m.Code, m.Text)
+	}
+	if best > 0 {
+		r.Note("alternative_layout", r.Layout.Source)
+	}
+	r.Context = w.Origin
+	if r.Context >= schema.Default {
+		c.noteAssumed(r)
+	}
+	end := (w.End + 7) / 8
+	switch {
+	case err != nil:
+		r.Err, r.Rest = err, data[min(end, len(data)):]
+	case end < len(data):
+		r.Rest = data[end:]
+		r.Note("trailing_bytes", "")
+	}
+	c.remark(r, d)
+}
+
+// unread shows a packet without a layout as bytes.
+func (c *conversation) unread(r *dissect.Record, p *schema.Packet, data []byte) {
+	r.Rest = data[1:]
+	if p == nil {
+		r.Message = schema.UnknownName(uint64(data[0]))
+		r.Note("unknown_opcode", "")
+		return
+	}
+	r.Message = p.Name
+	r.Note("unknown_body", "")
+}
+
+// choose returns which of the disputed layouts reads a packet: the first, unless
+// only another one holds every valid.
+func (c *conversation) choose(p *schema.Packet, layouts []*schema.Layout, data []byte) int {
+	for i := range layouts {
+		if c.fits(p, layouts[i], data) {
+			return i
+		}
+	}
+	return 0
+}
+
+// fits reports whether a layout reads a packet without a remark.
+func (c *conversation) fits(p *schema.Packet, l *schema.Layout, data []byte) bool {
+	w := c.scratch
+	w.Tree.Reset(data)
+	w.Trial.State, w.Trial.Short = c.state, wire.Malformed
+	return w.Trial.Decode(c.schema, p.Name, l, &w.Tree, 8, 8*len(data)) == nil && len(w.Trial.Remarks) == 0
+}
+
+// noteAssumed says which default stands in for what nobody taught. That a feature is
+// off until the server grants it is no assumption where the session's start was seen.
+func (c *conversation) noteAssumed(r *dissect.Record) {
+	switch {
+	case r.Opcode == spSPlayer:
+		r.Note("assumed_context", "the version of short packets by its own bytes")
+	case c.session.Joined:
+		r.Note("assumed_context", "features that nobody granted are off")
+	}
+}

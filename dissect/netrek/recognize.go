@@ -1,0 +1,95 @@
+package netrek
+
+import (
+	"opscope/dissect"
+	"opscope/schema"
+	"opscope/schema/wire"
+)
+
+const (
+	// leastKinds is how many types a row of packets has that is believed on a port
+	// which tells nothing: a list of small numbers looks like packets of 4 bytes.
+	leastKinds = 3
+	// leastDatagram is the least datagram that is believed for its SP_SEQUENCE alone.
+	leastDatagram = 8
+)
+
+// Recognize takes a stream that begins with CP_SOCKET, or holds packets of one sender
+// in a row; a datagram that begins with SP_SEQUENCE, or opens UDP; and text
+// datagrams. Section 2.
+func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, bool) {
+	s, err := p.Schema()
+	if err != nil || len(data) == 0 {
+		return schema.AnySender, false
+	}
+	var w dissect.Scratch
+	if t == schema.TCP {
+		return recognizeStream(s, &w, data)
+	}
+	return recognizeDatagram(s, &w, data)
+}
+
+func recognizeStream(s *schema.Protocol, w *dissect.Scratch, data []byte) (schema.Sender, bool) {
+	f := s.Framing("tcp")
+	if data[0] == cpSocket {
+		frame, err := f.FindTyped(&w.Trial, s, schema.Client, data)
+		if err == nil && plausible(s, w, schema.Client, data[:frame.Size]) == dissect.Convincing {
+			return schema.Client, true
+		}
+	}
+	most := max(s.Limit("resync_server"), s.Limit("resync_client"))
+	for off := range min(int(most)+1, len(data)) {
+		client := believed(walk(s, f, w, schema.Client, data[off:]), s)
+		server := believed(walk(s, f, w, schema.Server, data[off:]), s)
+		switch {
+		case client && server:
+			return schema.AnySender, true
+		case client:
+			return schema.Client, true
+		case server:
+			return schema.Server, true
+		}
+	}
+	return schema.AnySender, false
+}
+
+// believed reports whether a row of packets is enough where no port tells.
+func believed(r run, s *schema.Protocol) bool {
+	return r.whole && r.packets >= int(s.Limit("resync_packets")) && r.kinds >= leastKinds
+}
+
+func recognizeDatagram(s *schema.Protocol, w *dissect.Scratch, data []byte) (schema.Sender, bool) {
+	if p := textPacket(s, data); p != nil {
+		return p.From, decodesText(s, w, p, data)
+	}
+	f := s.Framing("udp")
+	switch data[0] {
+	case spSequence:
+		return schema.Server, len(data) >= leastDatagram && walk(s, f, w, schema.Server, data).whole
+	case spUDPReply:
+		return schema.Server, walk(s, f, w, schema.Server, data).whole
+	case cpUDPReq:
+		return schema.Client, walk(s, f, w, schema.Client, data).whole
+	}
+	return schema.AnySender, false
+}
+
+// textPacket returns the packet of a text datagram; nil for one of the game.
+func textPacket(s *schema.Protocol, data []byte) *schema.Packet {
+	if len(data) == 0 {
+		return nil
+	}
+	switch data[0] {
+	case textQuery, textReply, textMetaReply, textSolicit:
+		return s.Packet(uint64(data[0]), schema.AnySender, schema.UDP)
+	}
+	return nil
+}
+
+// decodesText reports whether a text datagram is read to its end, and can be shown.
+func decodesText(s *schema.Protocol, w *dissect.Scratch, p *schema.Packet, data []byte) bool {
+	w.Tree.Reset(data)
+	w.Trial.State, w.Trial.Short = nil, wire.Malformed
+	err := w.Trial.Decode(s, p.Name, p.Of(p.From)[0], &w.Tree, 8, 8*len(data))
+	return err == nil && readable(&w.Tree)
+}
