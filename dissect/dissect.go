@@ -255,6 +255,9 @@ type Conversation interface {
 	// that is incomplete it tells the size, once that is there; that error may be one
 	// and the same each time.
 	Cut(d Direction, data []byte) (schema.Frame, *wire.Error)
+	// Doubt judges whether a whole frame was none, by what is known to follow it, which
+	// may be nothing. The error says so; a boundary is looked for inside the frame.
+	Doubt(d Direction, frame, after []byte) *wire.Error
 	// Plausible judges whether a whole frame could be one that d brings: what finding
 	// a boundary trusts.
 	Plausible(d Direction, frame []byte) Plausibility

@@ -141,7 +141,7 @@ func (s *stream) feed(c reassembly.Chunk) {
 		s.keep(part)
 		c.Data, c.Offset = c.Data[len(part.Data):], c.Offset+int64(len(part.Data))
 		if len(s.buf) >= s.need {
-			s.cutBuffer()
+			s.cutBuffer(c.Data)
 		}
 		if s.state == hunting {
 			break
@@ -149,7 +149,7 @@ func (s *stream) feed(c reassembly.Chunk) {
 	}
 	if s.state == inSync && len(c.Data) > 0 {
 		one := [1]piece{{c.Offset, c.Packet, c.Time}}
-		n := s.cut(c.Data, c.Offset, one[:])
+		n := s.cut(c.Data, c.Offset, one[:], nil)
 		c.Data, c.Offset = c.Data[n:], c.Offset+int64(n)
 	}
 	if len(c.Data) > 0 {
@@ -217,16 +217,17 @@ func (r *run) giveBack(b []byte) []byte {
 	return nil
 }
 
-// cutBuffer hands on the whole frames in the buffer.
-func (s *stream) cutBuffer() {
-	if n := s.cut(s.buf, s.base, s.pieces); n > 0 {
+// cutBuffer hands on the whole frames in the buffer, behind which come more bytes.
+func (s *stream) cutBuffer(more []byte) {
+	if n := s.cut(s.buf, s.base, s.pieces, more); n > 0 {
 		s.drop(n)
 	}
 }
 
 // cut hands on the whole frames at the start of data and returns how many bytes
-// it has dealt with. After a size that no frame has, the stream is hunting.
-func (s *stream) cut(data []byte, base int64, pieces []piece) int {
+// it has dealt with; more is what is known to follow data. After a size that no frame
+// has, the stream is hunting.
+func (s *stream) cut(data []byte, base int64, pieces []piece, more []byte) int {
 	used := 0
 	s.need = 0
 	for used < len(data) {
@@ -235,6 +236,14 @@ func (s *stream) cut(data []byte, base int64, pieces []piece) int {
 			if s.need = f.Size; err.Kind != wire.Incomplete {
 				s.lose(err)
 			}
+			break
+		}
+		after := data[used+f.Size:]
+		if len(after) == 0 {
+			after = more
+		}
+		if err := s.conversation().Doubt(s.direction(), data[used:used+f.Size], after); err != nil {
+			s.lose(err)
 			break
 		}
 		s.emit(f, data[used:used+f.Size], base+int64(used), pieces, 0, wire.Malformed)
@@ -430,7 +439,7 @@ func (s *stream) resume(off int64) {
 	if s.skipped > 0 {
 		s.event("resync", s.skippedText()+" passed over before the next frame")
 	}
-	s.cutBuffer()
+	s.cutBuffer(nil)
 }
 
 // event reports something about this stream.
@@ -587,7 +596,7 @@ func (s *stream) begin() {
 	s.run().summary.UndecodedBytes += s.passed
 	s.early, s.passed = nil, 0
 	if s.state == inSync && len(s.buf) > 0 {
-		s.cutBuffer()
+		s.cutBuffer(nil)
 	}
 	s.hunt(false)
 }

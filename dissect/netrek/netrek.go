@@ -69,28 +69,39 @@ type conversation struct {
 	features bool // the client has named one
 	text     bool // this is no game, but text datagrams
 	seenYou  bool
+	joint    []byte // a packet and what follows it, while it is doubted
 }
 
-// Cut finds a packet. Stray bytes in front of a packet may look like the start of a
-// longer one, which then swallows it: what shows is that no type follows, while good
-// packets begin inside. Section 11, item 17.
+// Cut finds a packet.
 func (c *conversation) Cut(d dissect.Direction, data []byte) (schema.Frame, *wire.Error) {
-	by := d.Sender()
-	f, err := c.tcp.FindTyped(&c.scratch.Trial, c.schema, by, data)
-	if err != nil || len(data) == f.Size || c.tcp.Knows(by, data[f.Size]) {
-		return f, err
-	}
-	if n := c.stray(d, data, f.Size); n > 0 {
-		return schema.Frame{}, &wire.Error{
-			Layer: c.schema.Name, Path: c.name(by, data[0]), Size: f.Size, Want: "a packet that another follows",
-			Got: wire.Bits(8*n) + " in front of good packets", Kind: wire.Malformed,
-		}
-	}
-	return f, nil
+	return c.tcp.FindTyped(&c.scratch.Trial, c.schema, d.Sender(), data)
 }
 
-// maxStray is how many bytes in front of a packet are taken for stray ones.
-const maxStray = 16
+// Doubt finds stray bytes that look like the start of a packet, and swallow the good
+// one behind them: no type follows it, while good packets begin inside. Section 11,
+// item 17.
+func (c *conversation) Doubt(d dissect.Direction, frame, after []byte) *wire.Error {
+	if len(after) == 0 || c.tcp.Knows(d.Sender(), after[0]) {
+		return nil
+	}
+	c.joint = append(append(c.joint[:0], frame...), after[:min(len(after), maxLook)]...)
+	n := c.stray(d, c.joint, len(frame))
+	if n == 0 {
+		return nil
+	}
+	return &wire.Error{
+		Layer: c.schema.Name, Path: c.name(d.Sender(), frame[0]), Size: len(frame), Want: "a packet that another follows",
+		Got: wire.Bits(8*n) + " in front of good packets", Kind: wire.Malformed,
+	}
+}
+
+const (
+	// maxStray is how many bytes in front of a packet are taken for stray ones.
+	maxStray = 16
+	// maxLook is how many bytes behind a packet are looked at to find that out: as
+	// many packets as make a boundary, of the larger ones.
+	maxLook = 1 << 10
+)
 
 // stray returns how many bytes at the start of data, which could be a packet of some
 // size, stand in front of packets to the end of data: fewer than would have to be

@@ -152,6 +152,9 @@ func (c *conversation) Cut(_ dissect.Direction, data []byte) (schema.Frame, *wir
 	return c.tcp.Find(data, c.schema.Name)
 }
 
+// Doubt doubts no frame: it has told its size.
+func (c *conversation) Doubt(dissect.Direction, []byte, []byte) *wire.Error { return nil }
+
 // Plausible finds a frame convincing whose opcode is one that d brings over TCP, and
 // whose body the opcode's layout reads without a remark. Only zeros may follow,
 // which LOGIN and BEHAVIOR have (section 12, item 17). A control, which nobody has
