@@ -34,7 +34,7 @@ func FuzzLoad(f *testing.F) {
 	for _, c := range notation {
 		f.Add([]byte(inFields(c.head, c.fields)))
 	}
-	for _, text := range []string{sized, placed, stateful, framed, quantised} {
+	for _, text := range []string{sized, placed, stateful, framed, quantised, typed} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -60,7 +60,13 @@ func FuzzLoad(f *testing.F) {
 				}
 			}
 			for _, g := range p.Framings {
-				if g.Kind != Records {
+				switch g.Kind {
+				case Records:
+				case Typed:
+					for i := range data {
+						_, _ = g.FindTyped(&Decoder{}, p, Client, data[i:])
+					}
+				default:
 					_, _ = g.Find(data, p.Name)
 				}
 			}

@@ -40,7 +40,7 @@ func TestRefusesWrongFiles(t *testing.T) {
 
 // shared returns the path of a file that is not part of the project, and skips
 // the test where it is absent.
-func shared(t *testing.T, name string) string {
+func shared(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join("../../shared", name)
 	if _, err := os.Stat(path); err != nil {

@@ -52,19 +52,13 @@ func (d *draft) compileSizes() error {
 	return nil
 }
 
-// compileSize finds the packet that an opcode names, over any transport. Where it
-// is not known who sends, two packets of one fixed size will do.
+// compileSize finds the size of the packet that an opcode names. Where it is not
+// known who sends, two packets of one fixed size will do.
 func (d *draft) compileSize(f *Framing, by Sender, opcode uint64) error {
-	find := func(s Sender) *Packet {
-		if p := d.Packet(opcode, s, TCP); p != nil {
-			return p
-		}
-		return d.Packet(opcode, s, UDP)
-	}
-	p := find(by)
+	p := d.sized(opcode, by)
 	if p == nil && by == AnySender {
 		a, b := f.sizes.of[Client][opcode], f.sizes.of[Server][opcode]
-		a, b = d.sizingOf(find(Client), a), d.sizingOf(find(Server), b)
+		a, b = d.sizingOf(d.sized(opcode, Client), a), d.sizingOf(d.sized(opcode, Server), b)
 		if a != nil && b != nil && a.fixed > 0 && a.fixed == b.fixed {
 			f.sizes.of[by][opcode] = a
 			return nil
@@ -81,6 +75,14 @@ func (d *draft) compileSize(f *Framing, by Sender, opcode uint64) error {
 	}
 	f.sizes.faults[by][opcode] = d.unsized(by, opcode)
 	return nil
+}
+
+// sized returns the packet that an opcode names, over any transport.
+func (d *draft) sized(opcode uint64, by Sender) *Packet {
+	if p := d.Packet(opcode, by, TCP); p != nil {
+		return p
+	}
+	return d.Packet(opcode, by, UDP)
 }
 
 // sizingOf returns the sizing of a packet with a `size`, without its leading
@@ -103,11 +105,11 @@ func (d *draft) unsized(by Sender, opcode uint64) *wire.Error {
 		want = "a type of this protocol"
 	}
 	got := strconv.FormatUint(opcode, 10)
-	if p := d.Packet(opcode, by, TCP|UDP); p == nil {
-		for _, s := range []Sender{Client, Server} {
-			if o := d.Packet(opcode, s, TCP); o != nil && by != AnySender {
-				got += ", " + o.Name + " of the " + s.String()
-			}
+	if own := d.sized(opcode, by); own != nil {
+		got += ", " + own.Name + ", which has no size"
+	} else if by != AnySender {
+		if o := d.sized(opcode, 3-by); o != nil {
+			got += ", " + o.Name + " of the " + (3 - by).String()
 		}
 	}
 	return &wire.Error{Layer: d.Name, Path: "envelope.opcode", Want: want, Got: got, Kind: wire.Malformed}
@@ -175,7 +177,11 @@ func (z *sizing) trim(p *Packet, ops []*op, need, found map[int]bool) ([]*op, er
 				found[o.slot] = true
 			}
 		default:
-			return nil, errorAt(z.size.pos, "the size of %s looks at a field behind %s, whose size is not fixed", p.Name, o.field.Name)
+			what := "a switch"
+			if o.field != nil {
+				what = o.field.Name
+			}
+			return nil, errorAt(z.size.pos, "the size of %s looks at a field behind %s, whose size is not fixed", p.Name, what)
 		}
 		lead = append(lead, o)
 	}
