@@ -190,16 +190,21 @@ func plausible(s *schema.Protocol, w *dissect.Scratch, by schema.Sender, frame [
 			best = max(best, dissect.Possible)
 			continue
 		}
-		if err != nil || len(w.Trial.Remarks) > 0 || !readable(&w.Tree) {
-			continue
-		}
-		if tells(&w.Tree) {
+		controls := controlsIn(&w.Tree)
+		switch {
+		case err != nil || len(w.Trial.Remarks) > 0 || controls > maxControls:
+		case controls == 0 && tells(&w.Tree):
 			return dissect.Convincing
+		default:
+			best = max(best, dissect.Possible)
 		}
-		best = max(best, dissect.Possible)
 	}
 	return best
 }
+
+// maxControls is how many control characters the texts of a packet may hold. A status
+// token and a name have some, and the password of a robot is what was in its memory.
+const maxControls = 8
 
 // tells reports whether a packet has anything that could be wrong.
 func tells(t *schema.Tree) bool {
@@ -211,9 +216,9 @@ func tells(t *schema.Tree) bool {
 	return false
 }
 
-// readable reports whether the texts of a packet hold no control characters in front
-// of their NUL. Bytes above 127 are distress calls.
-func readable(t *schema.Tree) bool {
+// controlsIn counts the control characters in front of the NUL of a packet's texts.
+// Bytes above 127 are distress calls.
+func controlsIn(t *schema.Tree) (count int) {
 	for i := range t.Nodes {
 		n := &t.Nodes[i]
 		if n.Kind != schema.Text {
@@ -225,11 +230,11 @@ func readable(t *schema.Tree) bool {
 				break
 			}
 			if b < ' ' && b != '\t' && b != '\n' {
-				return false
+				count++
 			}
 		}
 	}
-	return true
+	return count
 }
 
 // Frame decodes a packet of a stream.

@@ -91,5 +91,5 @@ func decodesText(s *schema.Protocol, w *dissect.Scratch, p *schema.Packet, data 
 	w.Tree.Reset(data)
 	w.Trial.State, w.Trial.Short = nil, wire.Malformed
 	err := w.Trial.Decode(s, p.Name, p.Of(p.From)[0], &w.Tree, 8, 8*len(data))
-	return err == nil && readable(&w.Tree)
+	return err == nil && controlsIn(&w.Tree) == 0
 }
