@@ -243,10 +243,20 @@ type Protocol interface {
 	Schema() (*schema.Protocol, error)
 	// Recognize judges the first bytes that one side of a flow sent, of a stream or
 	// a datagram: whether they are this protocol's, and which side sends them.
-	Recognize(t schema.Transport, data []byte) (schema.Sender, bool)
+	Recognize(t schema.Transport, data []byte) (schema.Sender, Recognition)
 	// Open begins a session.
 	Open(s *Session) Conversation
 }
+
+// Recognition is what first bytes are to a protocol.
+type Recognition uint8
+
+// The recognitions.
+const (
+	Foreign  Recognition = iota // nothing that it knows
+	Familiar                    // its own, from the middle of a session
+	Opening                     // what a session begins with
+)
 
 // Conversation is what a protocol knows of one session. Its methods are called
 // in the order of the capture; what they are given is borrowed.

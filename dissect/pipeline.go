@@ -337,8 +337,8 @@ func (r *run) recognizeContent(f *Flow, side reassembly.Side, data []byte) {
 		if f.protocol != nil && f.protocol != p {
 			continue
 		}
-		by, ok := p.Recognize(f.Transport, data)
-		if !ok {
+		by, as := p.Recognize(f.Transport, data)
+		if as == Foreign {
 			continue
 		}
 		f.protocol = p

@@ -267,7 +267,8 @@ func (r *run) join(f *Flow, d *Datagram, final bool) *Session {
 	case free > 0:
 		return nil // a later datagram may say whose it is
 	}
-	_, opening := f.protocol.Recognize(schema.UDP, d.Data)
+	_, as := f.protocol.Recognize(schema.UDP, d.Data)
+	opening := as == Opening
 	reason := "first packet"
 	if opening {
 		reason = "opening"

@@ -221,12 +221,13 @@ func encodeQuantVec3(e *Encoder, o *op, i int) bool {
 
 // Text datagrams, such as those by which servers of Netrek are found, are fields of
 // text with a byte behind each. text_to(BYTE) is a text, decimal_to(BYTE) a decimal
-// number; a newline ends them as well, and so does the end of the data, and what
-// ended them is kept. count_of(BYTE) is how many of these bytes are still to come; it
-// takes none of them.
+// number. A newline ends them as well, and a number also ends with a comma; so does
+// the end of the data. What ended them is kept. count_of(BYTE) is how many of these
+// bytes are still to come; it takes none of them.
 
 const (
-	newline   = 0x0a
+	newline   = '\n'
+	comma     = ','
 	maxDigits = 18 // of a decimal number, which an int64 holds
 )
 
@@ -245,7 +246,7 @@ func (d *Decoder) delimited(o *op, f *Field, kind ValueKind, off int) ([]byte, b
 	text := d.t.Data[from:to]
 	taken := len(text)
 	for i, b := range text {
-		if b == end || b == newline {
+		if b == end || b == newline || b == comma && kind == Int {
 			text, taken = text[:i], i+1
 			break
 		}

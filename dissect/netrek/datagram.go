@@ -231,8 +231,8 @@ func remarkPorts(r *dissect.Record) {
 		return
 	}
 	for i, k := list+1, 0; i < t.Next(list); i, k = t.Next(i), k+1 {
-		if k > 0 {
-			missed = append(missed, strconv.FormatInt(int64(t.Uint(t.Member(i, "port"))), 10))
+		if port := t.Member(i, "port"); k > 0 && port >= 0 {
+			missed = append(missed, strconv.FormatInt(int64(t.Uint(port)), 10))
 		}
 	}
 	if len(missed) > 0 {

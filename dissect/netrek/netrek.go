@@ -104,15 +104,15 @@ const (
 )
 
 // stray returns how many bytes at the start of data, which could be a packet of some
-// size, stand in front of packets to the end of data: fewer than would have to be
+// size, stand in front of packets to the end of data: no more than would have to be
 // passed over behind it.
 func (c *conversation) stray(d dissect.Direction, data []byte, size int) int {
 	for n := 1; n < min(size, maxStray+1); n++ {
-		if size+n <= len(data) && c.run(d, data[size+n:]).whole {
-			return 0
-		}
 		if c.run(d, data[n:]).whole {
 			return n
+		}
+		if size+n <= len(data) && c.run(d, data[size+n:]).whole {
+			return 0
 		}
 	}
 	return 0

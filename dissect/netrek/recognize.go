@@ -17,10 +17,10 @@ const (
 // Recognize takes a stream that begins with CP_SOCKET, or holds packets of one sender
 // in a row; a datagram that begins with SP_SEQUENCE, or opens UDP; and text
 // datagrams. Section 2.
-func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, bool) {
+func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
 	s, err := p.Schema()
 	if err != nil || len(data) == 0 {
-		return schema.AnySender, false
+		return schema.AnySender, dissect.Foreign
 	}
 	var w dissect.Scratch
 	if t == schema.TCP {
@@ -29,12 +29,12 @@ func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, boo
 	return recognizeDatagram(s, &w, data)
 }
 
-func recognizeStream(s *schema.Protocol, w *dissect.Scratch, data []byte) (schema.Sender, bool) {
+func recognizeStream(s *schema.Protocol, w *dissect.Scratch, data []byte) (schema.Sender, dissect.Recognition) {
 	f := s.Framing("tcp")
 	if data[0] == cpSocket {
 		frame, err := f.FindTyped(&w.Trial, s, schema.Client, data)
 		if err == nil && plausible(s, w, schema.Client, data[:frame.Size]) == dissect.Convincing {
-			return schema.Client, true
+			return schema.Client, dissect.Opening
 		}
 	}
 	most := max(s.Limit("resync_server"), s.Limit("resync_client"))
@@ -43,14 +43,14 @@ func recognizeStream(s *schema.Protocol, w *dissect.Scratch, data []byte) (schem
 		server := believed(walk(s, f, w, schema.Server, data[off:]), s)
 		switch {
 		case client && server:
-			return schema.AnySender, true
+			return schema.AnySender, dissect.Familiar
 		case client:
-			return schema.Client, true
+			return schema.Client, dissect.Familiar
 		case server:
-			return schema.Server, true
+			return schema.Server, dissect.Familiar
 		}
 	}
-	return schema.AnySender, false
+	return schema.AnySender, dissect.Foreign
 }
 
 // believed reports whether a row of packets is enough where no port tells.
@@ -58,20 +58,29 @@ func believed(r run, s *schema.Protocol) bool {
 	return r.whole && r.packets >= int(s.Limit("resync_packets")) && r.kinds >= leastKinds
 }
 
-func recognizeDatagram(s *schema.Protocol, w *dissect.Scratch, data []byte) (schema.Sender, bool) {
+func recognizeDatagram(s *schema.Protocol, w *dissect.Scratch, data []byte) (schema.Sender, dissect.Recognition) {
 	if p := textPacket(s, data); p != nil {
-		return p.From, decodesText(s, w, p, data)
+		if !decodesText(s, w, p, data) {
+			return schema.AnySender, dissect.Foreign
+		}
+		return p.From, dissect.Opening
 	}
-	f := s.Framing("udp")
+	by, as := schema.Server, dissect.Opening
 	switch data[0] {
 	case spSequence:
-		return schema.Server, len(data) >= leastDatagram && walk(s, f, w, schema.Server, data).whole
+		if as = dissect.Familiar; len(data) < leastDatagram {
+			return schema.AnySender, dissect.Foreign
+		}
 	case spUDPReply:
-		return schema.Server, walk(s, f, w, schema.Server, data).whole
 	case cpUDPReq:
-		return schema.Client, walk(s, f, w, schema.Client, data).whole
+		by = schema.Client
+	default:
+		return schema.AnySender, dissect.Foreign
 	}
-	return schema.AnySender, false
+	if !walk(s, s.Framing("udp"), w, by, data).whole {
+		return schema.AnySender, dissect.Foreign
+	}
+	return by, as
 }
 
 // textPacket returns the packet of a text datagram; nil for one of the game.

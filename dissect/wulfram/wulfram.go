@@ -43,7 +43,16 @@ const (
 
 // Recognize takes a stream that begins with a HELLO, and a datagram that begins
 // with a ROOT, the key or a handshake: what a session opens with.
-func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, bool) {
+func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
+	by, ok := p.opens(t, data)
+	if !ok {
+		return by, dissect.Foreign
+	}
+	return by, dissect.Opening
+}
+
+// opens reports whether a session opens like that.
+func (p Protocol) opens(t schema.Transport, data []byte) (schema.Sender, bool) {
 	s, err := p.Schema()
 	if err != nil {
 		return schema.AnySender, false
