@@ -15,6 +15,8 @@ const (
 	// confirmations is how many frames in a row must fit before a boundary found by
 	// trial is believed, unless the protocol's limit resync_packets says otherwise.
 	confirmations = 3
+	// unconvinced is how many times as many it takes when none of them convinces.
+	unconvinced = 4
 	// maxHunt is how many bytes are kept while a boundary is looked for: several of
 	// the largest frames of any protocol here. The buffer grows to twice that, so
 	// that each byte moves once.
@@ -352,14 +354,15 @@ func (s *stream) boundary(final bool) (off int64, ok bool) {
 }
 
 // trial tries frames from an offset on. They are right when several in a row are
-// plausible and one of them convinces, or when they fill packets: the first begins
+// plausible and one of them convinces, or more of them are; or when they fill packets: the first begins
 // with one, or one of several convinces, and the last came whole in the packet that
 // was captured last and ends with it. Otherwise need is the offset that the buffer
 // has to reach before trying again makes sense.
 func (s *stream) trial(off int64, final bool) (ok bool, need int64) {
 	c, d := s.conversation(), s.direction()
 	at, last, convinced := int(off-s.base), 0, false
-	for good := 0; good < s.flow.Session.confirmed || !convinced; good++ {
+	enough := s.flow.Session.confirmed
+	for good := 0; good < enough || !convinced && good < unconvinced*enough; good++ {
 		if at == len(s.buf) && good > 0 {
 			whole := s.pieces[len(s.pieces)-1].start <= s.base+int64(last)
 			several := convinced && good > 1
