@@ -18,6 +18,7 @@ var NoteCodes = []NoteCode{
 	{"acked_unseen", Notice, "acknowledges a record that the capture does not hold"},
 	{"alternative_layout", Info, "a disputed layout decoded it, because the default does not fit"},
 	{"ambiguous_layout", Notice, "more than one disputed layout fits; the first was taken"},
+	{"ambiguous_type", Notice, "which packet it is depends on who sent it, and that is not known"},
 	{"assumed_context", Notice, "decoded with a stated default, because nothing taught the real one"},
 	{"bad_checksum", Warning, "the checksum does not match the bytes"},
 	{"checksum_mismatch", Warning, "a checksum inside the record does not match the bytes"},

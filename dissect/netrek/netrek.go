@@ -181,6 +181,9 @@ func (c *conversation) Plausible(d dissect.Direction, frame []byte) dissect.Plau
 
 func plausible(s *schema.Protocol, w *dissect.Scratch, by schema.Sender, frame []byte) dissect.Plausibility {
 	p := s.Packet(uint64(frame[0]), by, schema.TCP)
+	if p == nil && by == schema.AnySender { // either of two
+		return max(plausible(s, w, schema.Client, frame), plausible(s, w, schema.Server, frame))
+	}
 	best := dissect.Implausible
 	for _, l := range p.Of(by) {
 		w.Tree.Reset(frame)
@@ -276,7 +279,7 @@ func (c *conversation) body(r *dissect.Record, d dissect.Direction, t schema.Tra
 	r.Body.Reset(data)
 	layouts := p.Of(by)
 	if len(layouts) == 0 {
-		c.unread(r, p, data)
+		c.unread(r, p, by, data)
 		return
 	}
 	r.Message = p.Name
@@ -310,10 +313,14 @@ func (c *conversation) body(r *dissect.Record, d dissect.Direction, t schema.Tra
 }
 
 // unread shows a packet without a layout as bytes.
-func (c *conversation) unread(r *dissect.Record, p *schema.Packet, data []byte) {
+func (c *conversation) unread(r *dissect.Record, p *schema.Packet, by schema.Sender, data []byte) {
 	r.Rest = data[1:]
 	if p == nil {
 		r.Message = schema.UnknownName(uint64(data[0]))
+		if by == schema.AnySender && c.tcp.Knows(by, data[0]) {
+			r.Note("ambiguous_type", c.name(schema.Client, data[0])+" or "+c.name(schema.Server, data[0]))
+			return
+		}
 		r.Note("unknown_opcode", "")
 		return
 	}

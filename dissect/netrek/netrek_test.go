@@ -7,6 +7,7 @@ import (
 
 	"opscope/dissect"
 	"opscope/dissect/internal/scene"
+	"opscope/dissect/netrek"
 	"opscope/dissect/protocols"
 	"opscope/schema"
 )
@@ -374,6 +375,36 @@ func TestServerThatCalls(t *testing.T) {
 		c2s CP_FEATURE
 		s2c SP_MASK
 		s2c SP_PLAYER`)
+}
+
+// Where nothing tells who sends, a type that both have is shown as such, until one
+// comes that only one side sends.
+func TestUnknownSides(t *testing.T) {
+	s := &scene.Scene{}
+	c := s.TCP("10.0.0.2:50111", "10.0.0.1:2700")
+	c.Send(fromC, speed)
+	c.Send(fromC, verify)
+	c.Send(fromS, "\x02\x01\x02\x0f")
+	got := s.Play(t, dissect.Options{Protocols: known.Protocols, Only: netrek.Protocol{}}).Frames()
+	scene.Want(t, got, `
+		unknown(0x02) +role_guessed +ambiguous_type rest=050000
+		c2s CP_UDP_REQ
+		s2c SP_PLAYER_INFO`)
+}
+
+// A packet that the capture cut is shown as far as it goes.
+func TestSnapLength(t *testing.T) {
+	g := onUDP()
+	g.Snap = 54 + 14
+	g.tcp.Send(fromS, player, kills, mask)
+	g.udp.Send(fromS, udpReply(3, 7000), mask, player, player)
+	scene.Want(t, g.Play(t, known).Frames()[6:], `
+		s2c SP_PLAYER
+		s2c SP_KILLS +not_captured !truncated SP_KILLS._@2
+		s2c SP_UDP_REPLY
+		s2c SP_MASK
+		s2c SP_PLAYER
+		s2c SP_PLAYER +not_captured !truncated SP_PLAYER.dir@2`)
 }
 
 // Stray bytes that look like the start of a packet do not swallow the next one.
