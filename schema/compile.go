@@ -491,7 +491,7 @@ func (s *listScope) declare(f *fieldDecl, o *op) {
 		o.slot = old.op.slot
 	}
 	s.names[f.Name] = o.binding()
-	if o.kind == opUint || o.kind == opInt {
+	if o.kind == opUint || o.kind == opInt || o.kind == opPrimitive && o.prim.integer {
 		s.ownInts[f.Name] = o
 	}
 }

@@ -197,6 +197,9 @@ func (e *Encoder) absent(o *op, s *span) bool {
 		if i := e.t.Find(s.from, s.to, o.counts); i >= 0 {
 			n = e.elements(i)
 		}
+		if o.kind == opPrimitive {
+			return e.decimal(o, int64(n))
+		}
 		return e.writeNumber(o, uint64(n), o.bits)
 	case o.kind == opOptional:
 		e.w.Uint(0, 1, o.order)
@@ -261,6 +264,10 @@ func (e *Encoder) zero(o *op) bool {
 	case opSwitch:
 		c := e.chosen(o, nil)
 		return c != nil && e.zero(c.ops[0])
+	case opPrimitive:
+		if o.prim.empty != nil {
+			return o.prim.empty(e, o)
+		}
 	case opArray:
 		n, _ := e.count(o)
 		return e.err == nil && e.each(o, int(n), func() bool { return e.zero(o.body[0]) })

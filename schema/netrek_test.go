@@ -121,6 +121,37 @@ func TestNetrekVectorsAreTheSharedOnes(t *testing.T) {
 	}
 }
 
+// Text datagrams are built out of values, as a server does.
+func TestNetrekTextOfValues(t *testing.T) {
+	p := netrek(t)
+	for _, c := range []struct {
+		message string
+		values  Values
+		want    string // or of the error
+	}{
+		{"REPLY", Values{"type": "I", "comment": "A server", "entries": []Values{
+			{"port": 4566, "players": 1, "queue": 0}, {"port": 4577, "players": 2, "queue": 3},
+		}}, "s,I,A server,2,4566,1,0,4577,2,3\n"},
+		{"META_REPLY", Values{"servers": []Values{{"host": "a.example", "port": 2592, "status": "open", "age": 1, "players": 2, "queue": 0, "type": "B"}}},
+			"r,1\na.example,2592,2,1,2,0,B\n"},
+		{"SOLICIT", Values{
+			"address": "10.0.0.1", "type": "B", "port": 2592, "observer_port": 2593, "players": -1, "free": -2, "tmode": "y", "rsa": "n", "full": "n",
+			"comment": "delist", "lines": 0, "player_list": []Values{},
+		}, "b\n10.0.0.1\nB\n2592\n2593\n-1\n-2\ny\nn\nn\ndelist\n"},
+		{"REPLY", Values{"type": "I", "comment": "one, two", "entries": []Values{}}, `encode REPLY.comment: want a text without byte 44, got "one, two"`},
+		{"REPLY", Values{"type": "I", "comment": "x", "entries": []Values{{"port": "x"}}}, `encode REPLY.entries[0].port: want a number, or a name of the enum, got "x"`},
+	} {
+		k := p.PacketNamed(c.message)
+		got, err := (&Encoder{Head: 1}).Append([]byte{byte(k.Opcode)}, p, k.Name, k.Of(k.From)[0], NewTree(c.values))
+		if err != nil {
+			got = []byte(err.Error())
+		}
+		if string(got) != c.want {
+			t.Errorf("got  %q\nwant %q", got, c.want)
+		}
+	}
+}
+
 func TestNetrekTruncation(t *testing.T) {
 	p := netrek(t)
 	for _, v := range netrekVectors(t) {

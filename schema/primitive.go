@@ -16,6 +16,7 @@ type primitive struct {
 	scalar  bool   // it is one number, which expressions can see
 	integer bool   // and an integer, which an enum can name
 	decode  func(*Decoder, *op, int) bool
+	empty   func(*Encoder, *op) bool // writes a field without meaning
 	encode  func(*Encoder, *op, int) bool
 }
 
@@ -23,7 +24,7 @@ var primitives = map[string]*primitive{
 	"quant":      {name: "quant", args: 1, table: "translation", columns: 4, scalar: true, decode: decodeQuant, encode: encodeQuant},
 	"quant_vec3": {name: "quant_vec3", args: 1, table: "translation", columns: 4, decode: decodeQuantVec3, encode: encodeQuantVec3},
 
-	"text_to":    {name: "text_to", args: 1, decode: decodeTextTo, encode: encodeTextTo},
+	"text_to":    {name: "text_to", args: 1, decode: decodeTextTo, encode: encodeTextTo, empty: (*Encoder).delimiter},
 	"decimal_to": {name: "decimal_to", args: 1, scalar: true, integer: true, decode: decodeDecimalTo, encode: encodeDecimalTo},
 	"count_of":   {name: "count_of", args: 1, scalar: true, integer: true, decode: decodeCountOf, encode: encodeCountOf},
 }
@@ -339,15 +340,21 @@ func decimal(text []byte) (v int64, ok bool) {
 }
 
 func encodeDecimalTo(e *Encoder, o *op, i int) bool {
-	n := &e.t.Nodes[i]
-	if !n.isNumber() {
-		return e.fail("a number", n.what())
+	v, ok := e.integer(o, i)
+	if !ok {
+		return false
 	}
-	e.store(o, integer(n.number().asInt()))
 	if e.writeDelimited(i) {
+		e.store(o, integer(int64(v)))
 		return true
 	}
-	e.w.Append(strconv.AppendInt(nil, n.number().asInt(), 10))
+	return e.decimal(o, int64(v))
+}
+
+// decimal writes a decimal number and what ends it.
+func (e *Encoder) decimal(o *op, v int64) bool {
+	e.store(o, integer(v))
+	e.w.Append(strconv.AppendInt(nil, v, 10))
 	return e.delimiter(o)
 }
 

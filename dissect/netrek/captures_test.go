@@ -11,12 +11,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"opscope/dissect"
 	"opscope/dissect/capture"
 	"opscope/dissect/internal/scene"
-	"opscope/dissect/netrek"
+	"opscope/dissect/protocols"
 )
 
 // truth is what an independent decoder counted in a capture.
@@ -60,7 +59,8 @@ func play(t testing.TB, path string, o dissect.Options) *scene.Output {
 	return out
 }
 
-var known = dissect.Options{Protocols: []dissect.Protocol{netrek.Protocol{}}, Hold: 2 * time.Second}
+// All protocols are offered a flow, in the order of the list.
+var known = dissect.Options{Protocols: protocols.All, Hold: dissect.DefaultHold}
 
 // stream names one direction of a flow.
 type stream struct {

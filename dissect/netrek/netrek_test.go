@@ -3,12 +3,10 @@ package netrek_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"opscope/dissect"
 	"opscope/dissect/internal/scene"
 	"opscope/dissect/netrek"
-	"opscope/dissect/protocols"
 	"opscope/schema"
 )
 
@@ -79,9 +77,6 @@ func (g *game) want(t *testing.T, after int, want string) {
 	t.Helper()
 	scene.Want(t, g.Play(t, known).Frames()[after:], want)
 }
-
-// All protocols are offered a flow, in the order of the list.
-var all = dissect.Options{Protocols: protocols.All, Hold: 2 * time.Second}
 
 func TestOneUnknownTypeCostsOneRecord(t *testing.T) {
 	g := begin()
@@ -207,7 +202,7 @@ func TestUDPJoinsItsSession(t *testing.T) {
 	a.Send(fromS, udpReply(1, 7002))
 	g.UDP("10.0.0.2:9999", "10.0.0.1:7002").Send(fromC, verify) // its port was changed on the way
 	g.UDP("10.0.0.2:9999", "10.0.0.1:7002").Send(fromS, sequence(1), mask)
-	out := g.Play(t, all)
+	out := g.Play(t, known)
 	var got []int
 	for _, r := range out.Frames() {
 		if r.Transport == schema.UDP {
@@ -340,7 +335,7 @@ func TestConflicts(t *testing.T) {
 		u.Send(fromS, "s,B,One,1,2592,1,0,4577,2,3\n")
 		u.Send(fromS, "s,B,Too few,2,2592,1,0\n")
 		u.Send(fromS, "s,B,No number,x,2592,1,0\n")
-		got := s.Play(t, all).Frames()
+		got := s.Play(t, known).Frames()
 		scene.Want(t, got, `
 			c2s QUERY
 			s2c REPLY +port_missed
@@ -357,7 +352,7 @@ func TestConflicts(t *testing.T) {
 		head := "b\n10.0.0.1\nB\n2592\n2593\n2\n30\ny\nn\nn\nA comment, with a comma\n"
 		u.Send(fromC, head+"j\nF\n2\n0\nalice\na@b\n")
 		u.Send(fromC, head+"j\nF\n2\n0\nalice\na@b\nk\nR\n1\n3\nbob\nb@c\n")
-		scene.Want(t, s.Play(t, all).Frames(), `
+		scene.Want(t, s.Play(t, known).Frames(), `
 			c2s SOLICIT
 			c2s SOLICIT +slot_unknown_to_old`)
 	})
@@ -370,7 +365,7 @@ func TestServerThatCalls(t *testing.T) {
 	c.Open()
 	c.Send(fromS, socket, feature("FEATURE_PACKETS", 0))
 	c.Send(fromC, mask, player)
-	scene.Want(t, s.Play(t, all).Frames(), `
+	scene.Want(t, s.Play(t, known).Frames(), `
 		c2s CP_SOCKET
 		c2s CP_FEATURE
 		s2c SP_MASK
@@ -445,7 +440,7 @@ func TestDatagramsAlone(t *testing.T) {
 		u.Send(fromS, sequence(n), player, kills)
 		u.Send(fromC, speed)
 	}
-	got := s.Play(t, all).Frames()
+	got := s.Play(t, known).Frames()
 	if len(got) != 12 {
 		t.Fatalf("got\n%s", scene.Lines(got))
 	}
