@@ -13,8 +13,13 @@ import (
 // DiscoveryPort is where servers answer queries, over UDP (section 10).
 const DiscoveryPort = 3521
 
-// gamePort is what a reply says, whatever the server listens on.
-const gamePort = 2592
+// The ports that a reply says, whatever the server listens on: of a usual server, and
+// of the two sides of an INL game.
+const (
+	gamePort = 2592
+	homePort = 4566
+	awayPort = 4577
+)
 
 // maxQueries bounds how many queries are told of.
 const maxQueries = 1000
@@ -32,8 +37,8 @@ func (b *Board) Set(players, queue int) {
 type DirectoryConfig struct {
 	Board   *Board
 	Comment string // "opscope reference server"; no comma
-	// Home and Away have it speak for an INL server, whose reply has two triples:
-	// usual clients miss the second.
+	// INL has it speak for an INL server, whose reply has two triples: usual clients
+	// miss the second.
 	INL bool
 }
 
@@ -63,10 +68,9 @@ func (d *directory) Handle(now time.Time, in machine.Input) []machine.Output {
 		return nil
 	}
 	if d.queries++; d.queries <= maxQueries {
-		d.observer.Received(now, in.Peer, textRecord("QUERY", string(in.Data)))
+		d.observer.Received(now, in.Peer, queryRecord(string(in.Data)))
 	}
-	text := d.reply()
-	r := textRecord("REPLY", text)
+	text, r := d.reply()
 	d.lastID++
 	r.ID = d.lastID
 	return []machine.Output{{Kind: machine.SendDatagram, Peer: in.Peer, Data: []byte(text), Records: []machine.Record{r}}}
@@ -75,27 +79,39 @@ func (d *directory) Handle(now time.Time, in machine.Input) []machine.Output {
 // Deadline returns never.
 func (d *directory) Deadline() time.Time { return time.Time{} }
 
-func (d *directory) reply() string {
-	players, queue := int64(0), int64(0)
+// reply returns the answer to a query. It is written here and not by the schema,
+// whose layout has the comma behind the type as a byte without a meaning.
+func (d *directory) reply() (string, machine.Record) {
+	players, queue := 0, 0
 	if b := d.cfg.Board; b != nil {
-		players, queue = b.players.Load(), b.queue.Load()
+		players, queue = int(b.players.Load()), int(b.queue.Load())
 	}
+	kind, entries := "B", []schema.Values{{"port": gamePort, "players": players, "queue": queue}}
 	if d.cfg.INL {
-		return fmt.Sprintf("s,I,%s,2,4566,%d,%d,4577,%d,%d\n", d.cfg.Comment, players, queue, 0, 0)
+		kind = "I"
+		entries = []schema.Values{{"port": homePort, "players": players, "queue": queue}, {"port": awayPort, "players": 0, "queue": 0}}
 	}
-	return fmt.Sprintf("s,B,%s,1,%d,%d,%d\n", d.cfg.Comment, gamePort, players, queue)
+	text := fmt.Sprintf("s,%s,%s,%d", kind, d.cfg.Comment, len(entries))
+	for _, e := range entries {
+		text += fmt.Sprintf(",%d,%d,%d", e["port"], e["players"], e["queue"])
+	}
+	text += "\n"
+	return text, textRecord("REPLY", text, schema.Values{"type": kind, "comment": d.cfg.Comment, "ports": len(entries), "entries": entries})
 }
 
 // textRecord is a datagram that is a text: its first byte is its type.
-func textRecord(message, text string) machine.Record {
-	return machine.Record{Message: message, Opcode: int(text[0]), Size: len(text), Mode: -1, Seq: -1, Length: -1,
-		Via: schema.UDP, Body: schema.NewTree(schema.Values{"text": text})}
+func textRecord(message, text string, v schema.Values) machine.Record {
+	return machine.Record{Message: message, Opcode: int(text[0]), Size: len(text), Mode: -1, Seq: -1, Length: -1, Via: schema.UDP, Body: schema.NewTree(v)}
+}
+
+func queryRecord(text string) machine.Record {
+	return textRecord("QUERY", text, schema.Values{"text": text[1:]})
 }
 
 // queryText is what COW sends (section 10).
 const queryText = "?version=netrek-client-cow-3.3.2"
 
-// Asker is a client that only looks for a server.
+// asker is a client that only looks for a server.
 type asker struct {
 	to       netip.AddrPort
 	observer machine.Observer
@@ -125,7 +141,7 @@ func (a *asker) Handle(now time.Time, in machine.Input) []machine.Output {
 		return nil
 	}
 	if in.Kind == machine.Datagram && in.Peer == a.to && len(in.Data) > 0 && in.Data[0] == 's' {
-		a.observer.Received(now, in.Peer, textRecord("REPLY", string(in.Data)))
+		a.observer.Received(now, in.Peer, textRecord("REPLY", string(in.Data), schema.Values{"text": string(in.Data)}))
 	}
 	if a.began && now.Before(a.next) {
 		return nil
@@ -141,7 +157,7 @@ func (a *asker) Handle(now time.Time, in machine.Input) []machine.Output {
 	}
 	a.times++
 	a.next = now.Add(askEvery)
-	r := textRecord("QUERY", text)
+	r := queryRecord(text)
 	r.ID = a.times
 	return []machine.Output{{Kind: machine.SendDatagram, Peer: a.to, Data: []byte(text), Records: []machine.Record{r}}}
 }

@@ -2,6 +2,7 @@ package netrek
 
 import (
 	"encoding/hex"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -83,8 +84,10 @@ func (b *bot) do(now time.Time, c Command) {
 		b.say(messageIndiv, n, strings.Join(c.Words[1:], " "))
 	case "raw":
 		data, _ := unhex(c.Words[0])
+		b.flush() // a server throws away what comes behind it at once
+		b.tcp.add(b.clerk, machine.Record{Opcode: -1, Size: len(data), Mode: -1, Seq: -1, Length: -1, Opaque: true,
+			Body: schema.NewTree(schema.Values{"opaque": data}), Note: "bytes that are no packet"}, data)
 		b.flush()
-		b.out = append(b.out, machine.Output{Kind: machine.SendStream, Conn: botConn, Data: data})
 	default:
 		b.order(c)
 	}
@@ -232,5 +235,11 @@ func (b *bot) say(group, to int, text string) {
 	b.tell("CP_MESSAGE", schema.Values{"group": group, "indiv": to, "mesg": clip(text, messageMost)})
 }
 
-// unhex reads bytes.
-func unhex(text string) ([]byte, error) { return hex.DecodeString(text) }
+// unhex reads bytes, at least one.
+func unhex(text string) ([]byte, error) {
+	data, err := hex.DecodeString(text)
+	if err == nil && len(data) == 0 {
+		err = errors.New("no bytes")
+	}
+	return data, err
+}

@@ -179,6 +179,7 @@ func (c *session) putDatagram(r machine.Record, data []byte) {
 		u.sequence++
 		s, head, err := c.server.append(nil, c.state, "SP_SEQUENCE", schema.Values{"flag8": c.sequenceFlags(), "sequence": int(u.sequence)})
 		if err == nil {
+			s.Seq = int(u.sequence)
 			u.pending.add(c.server.clerk, s, head)
 		}
 	}
