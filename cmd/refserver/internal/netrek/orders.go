@@ -215,8 +215,9 @@ func (c *session) compare(b body) {
 	if n < 0 || n >= len(c.server.world.planets) || !c.has("CHECK_PLANETS") {
 		return
 	}
-	v := c.known(c.server.world.planets[n])
-	if b.number("owner") != v["owner"] || b.number("info") != v["info"] || b.number("flags") != v["flags"] || b.number("armies") != v["armies"] {
-		c.send("SP_PLANET", v)
+	at := c.server.world.planets[n]
+	sight := c.known(at)
+	if (sight != planetSight{b.number("owner"), b.number("info"), b.number("flags"), b.number("armies"), true}) {
+		c.send("SP_PLANET", sight.values(at))
 	}
 }

@@ -36,15 +36,21 @@ func (p *pilot) tractorByte() int {
 	return 0x40 + p.tractor
 }
 
+// person is what seldom changes about a player.
+type person struct {
+	name, login, host                   string
+	status                              status
+	ship, team, war, kills, short, ours int
+	told                                bool
+}
+
 // player tells of one slot.
 func (c *session) player(p *pilot) {
-	c.show("SP_PL_LOGIN", p.slot, schema.Values{"pnum": p.slot, "rank": 0, "name": p.name, "monitor": p.host, "login": p.login})
-	c.show("SP_HOSTILE", p.slot, c.hostility(p))
-	c.show("SP_PLAYER_INFO", p.slot, schema.Values{"pnum": p.slot, "shiptype": max(0, p.ship), "team": p.team})
-	if c.short != shortV2 || p.kills > shortKills {
-		c.show("SP_KILLS", p.slot, schema.Values{"pnum": p.slot, "kills": p.kills})
+	now := person{p.name, p.login, p.host, p.status, p.ship, p.team, p.war, p.kills, c.short, c.pilot.team, true}
+	if now != c.brief.persons[p.slot] {
+		c.brief.persons[p.slot] = now
+		c.introduce(p)
 	}
-	c.show("SP_PSTATUS", p.slot, schema.Values{"pnum": p.slot, "status": int(p.status)})
 	if c.brisk() {
 		return // the rest is in SP_S_PLAYER
 	}
@@ -53,6 +59,17 @@ func (c *session) player(p *pilot) {
 	}
 	x, y := c.position(p)
 	c.show("SP_PLAYER", p.slot, schema.Values{"pnum": p.slot, "dir": int(p.dir), "speed": p.shownSpeed(), "x": x, "y": y})
+}
+
+// introduce tells who a player is.
+func (c *session) introduce(p *pilot) {
+	c.show("SP_PL_LOGIN", p.slot, schema.Values{"pnum": p.slot, "rank": 0, "name": p.name, "monitor": p.host, "login": p.login})
+	c.show("SP_HOSTILE", p.slot, c.hostility(p))
+	c.show("SP_PLAYER_INFO", p.slot, schema.Values{"pnum": p.slot, "shiptype": max(0, p.ship), "team": p.team})
+	if c.short != shortV2 || p.kills > shortKills {
+		c.show("SP_KILLS", p.slot, schema.Values{"pnum": p.slot, "kills": p.kills})
+	}
+	c.show("SP_PSTATUS", p.slot, schema.Values{"pnum": p.slot, "status": int(p.status)})
 }
 
 // shownSpeed is the speed that others see: in an orbit a ship moves without one.

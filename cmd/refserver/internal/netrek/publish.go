@@ -93,7 +93,7 @@ func (c *session) update(now time.Time) {
 	c.updated = now
 	c.you()
 	for _, p := range w.pilots {
-		if p.status != free || c.seen("SP_PSTATUS", p.slot) {
+		if p.status != free || c.brief.persons[p.slot].status != free {
 			c.player(p)
 		}
 	}
@@ -197,15 +197,15 @@ func (p *pilot) repairTime() int {
 func (c *session) planets() {
 	var list []schema.Values
 	for _, at := range c.server.world.planets {
-		v := c.known(at)
-		if c.short == 0 || v["armies"].(int) > 0xff {
-			c.show("SP_PLANET", at.number, v)
+		sight := c.known(at)
+		if sight == c.brief.planets[at.number] {
 			continue
 		}
-		sight := planetSight{v["owner"].(int), v["info"].(int), v["flags"].(int), v["armies"].(int), true}
-		if c.brief.planets[at.number] != sight {
-			c.brief.planets[at.number] = sight
-			list = append(list, v)
+		c.brief.planets[at.number] = sight
+		if c.short == 0 || sight.armies > 0xff {
+			c.send("SP_PLANET", sight.values(at))
+		} else {
+			list = append(list, sight.values(at))
 		}
 	}
 	if len(list) > 0 {
@@ -213,10 +213,20 @@ func (c *session) planets() {
 	}
 }
 
+// planetSight is a planet as a client was told of it.
+type planetSight struct {
+	owner, info, flags, armies int
+	told                       bool
+}
+
+func (p planetSight) values(at *planet) schema.Values {
+	return schema.Values{"pnum": at.number, "owner": p.owner, "info": p.info, "flags": p.flags, "armies": p.armies}
+}
+
 // known is what the player's team knows of a planet.
-func (c *session) known(at *planet) schema.Values {
+func (c *session) known(at *planet) planetSight {
 	if at.info&c.pilot.team == 0 {
-		return schema.Values{"pnum": at.number, "owner": 0, "info": 0, "flags": 0, "armies": 0}
+		return planetSight{told: true}
 	}
-	return schema.Values{"pnum": at.number, "owner": at.owner, "info": at.info, "flags": at.flags & planetMask, "armies": at.armies}
+	return planetSight{at.owner, at.info, at.flags & planetMask, at.armies, true}
 }

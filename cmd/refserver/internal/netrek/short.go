@@ -28,9 +28,10 @@ const (
 	fullUpdateAfter = 5 * time.Second
 )
 
-// brief is what a client was last told by short packets that speak of several
-// things at once.
+// brief is what a client was last told, as far as that can be compared without
+// writing it again, or several things share a packet.
 type brief struct {
+	persons [MaxSlots]person
 	own     ownSight
 	players [MaxSlots]shortSight
 	torps   [MaxSlots]torpSight
@@ -48,11 +49,6 @@ type ownSight struct {
 // shortSight is a body of SP_S_PLAYER.
 type shortSight struct {
 	galactic, dir, speed, x, y int
-	told                       bool
-}
-
-type planetSight struct {
-	owner, info, flags, armies int
 	told                       bool
 }
 
