@@ -188,6 +188,26 @@ func TestDuelDeathAndReturn(t *testing.T) {
 	}
 }
 
+// TestTorpsVanishWithTheirPlayer has a player leave whose torps are on their way.
+func TestTorpsVanishWithTheirPlayer(t *testing.T) {
+	for _, first := range []string{"", "short v1\n", "short v2\n"} {
+		w := newCable(t, ServerConfig{Near: true}, BotConfig{Script: script(t, first+"outfit fed cruiser\nwait 3s")},
+			BotConfig{Script: script(t, "outfit rom cruiser\nwait 500ms\ntorp 200\nplasma 200\nwait 300ms\nleave")})
+		w.run(20 * time.Second)
+		w.left(t)
+		b := w.bots[0]
+		expect(t, b, "SP_PLASMA_INFO", "status=0", "pnum=1")
+		expect(t, b, "SP_PSTATUS", "status=0", "pnum=1")
+		if first == "" {
+			expect(t, b, "SP_TORP_INFO", "status=1", "tnum=8")
+			expect(t, b, "SP_TORP_INFO", "status=0", "tnum=8")
+		} else {
+			expect(t, b, "SP_S_TORP_INFO", "bitset=1", "whichtorps=1")
+			expect(t, b, "SP_S_TORP", "bitset=0", "whichtorps=1")
+		}
+	}
+}
+
 func TestSelfDestruct(t *testing.T) {
 	w := newCable(t, ServerConfig{}, BotConfig{Script: script(t, "outfit fed scout\nquit\nwait 1s\nspeed 2\nwait 300ms\nquit\nawait dead\nwait 3s")})
 	w.run(60 * time.Second)
@@ -357,10 +377,11 @@ func TestDeterminism(t *testing.T) {
 		w.left(t)
 		return strings.Join(w.log, "\n")
 	}
-	if play(1) != play(1) {
+	first, again := play(1), play(1)
+	if first != again {
 		t.Error("two runs differ")
 	}
-	if play(1) == play(2) {
+	if first == play(2) {
 		t.Error("two seeds make the same")
 	}
 }

@@ -102,9 +102,7 @@ func (c *session) update(now time.Time) {
 		c.shortKills()
 	}
 	for _, p := range w.pilots {
-		if p.status != free {
-			c.weapons(p)
-		}
+		c.weapons(p) // also of one who has left: what was on its way is gone
 	}
 	c.surroundings()
 }

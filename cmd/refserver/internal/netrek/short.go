@@ -150,6 +150,9 @@ func (c *session) shortPlayers() {
 	words := [2]uint32{w.slotStates(0), w.slotStates(1)}
 	var list []schema.Values
 	for _, p := range w.pilots {
+		if p.status == free {
+			c.brief.players[p.slot] = shortSight{}
+		}
 		if p.status == free || p == me {
 			continue
 		}
