@@ -100,10 +100,18 @@ func (c *clerk) append(b []byte, s *schema.State, message string, v schema.Value
 // read decodes the packet of the peer at the start of data. The error has the kind
 // Incomplete while there is less than one packet. The record borrows data.
 func (c *clerk) read(data []byte, s *schema.State, via schema.Transport) (machine.Record, *wire.Error) {
-	data = data[:min(len(data), lookahead)]
+	return c.decode(data[:min(len(data), lookahead)], s, via, textual(data[0]))
+}
+
+// readText decodes a text datagram of the peer, which is no packet of the game.
+func (c *clerk) readText(data []byte) (machine.Record, *wire.Error) {
+	return c.decode(data, nil, schema.UDP, !textual(data[0]))
+}
+
+func (c *clerk) decode(data []byte, s *schema.State, via schema.Transport, misplaced bool) (machine.Record, *wire.Error) {
 	r := machine.Record{Opcode: int(data[0]), Mode: -1, Seq: -1, Length: -1, Via: via}
 	p := c.protocol.Packet(uint64(data[0]), c.peer(), via)
-	if p == nil || len(p.Of(c.peer())) == 0 || textual(data[0]) {
+	if p == nil || len(p.Of(c.peer())) == 0 || misplaced {
 		r.Message = schema.UnknownName(uint64(data[0]))
 		return r, &wire.Error{Layer: "netrek", Size: len(data), Want: "a type that the peer sends", Got: fmt.Sprint(data[0]), Kind: wire.Malformed}
 	}
@@ -119,8 +127,7 @@ func (c *clerk) read(data []byte, s *schema.State, via schema.Transport) (machin
 	return r, nil
 }
 
-// textual reports whether a type is the first letter of a text datagram, which is
-// no packet of the game.
+// textual reports whether a type is the first letter of a text datagram.
 func textual(opcode byte) bool { return strings.IndexByte("?srb", opcode) >= 0 }
 
 // peer is the side that the clerk decodes.

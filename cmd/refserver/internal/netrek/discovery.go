@@ -1,7 +1,6 @@
 package netrek
 
 import (
-	"fmt"
 	"net/netip"
 	"sync/atomic"
 	"time"
@@ -44,10 +43,9 @@ type DirectoryConfig struct {
 
 // directory answers queries. It keeps nothing of who asks.
 type directory struct {
-	cfg      DirectoryConfig
-	observer machine.Observer
-	lastID   int
-	queries  int
+	*clerk
+	cfg     DirectoryConfig
+	queries int
 }
 
 // NewDirectory returns the machine that answers on DiscoveryPort. Of a real server it
@@ -56,10 +54,7 @@ func NewDirectory(cfg DirectoryConfig, o machine.Observer) machine.Machine {
 	if cfg.Comment == "" {
 		cfg.Comment = "opscope reference server"
 	}
-	if o == nil {
-		o = deaf{}
-	}
-	return &directory{cfg: cfg, observer: o}
+	return &directory{clerk: newClerk(schema.Server, o), cfg: cfg}
 }
 
 // Handle answers a query; only its first byte counts. Everything else is ignored.
@@ -68,66 +63,69 @@ func (d *directory) Handle(now time.Time, in machine.Input) []machine.Output {
 		return nil
 	}
 	if d.queries++; d.queries <= maxQueries {
-		d.observer.Received(now, in.Peer, queryRecord(string(in.Data)))
+		d.received(now, in)
 	}
-	text, r := d.reply()
-	d.lastID++
-	r.ID = d.lastID
-	return []machine.Output{{Kind: machine.SendDatagram, Peer: in.Peer, Data: []byte(text), Records: []machine.Record{r}}}
+	d.say(now, in.Peer, "REPLY", d.reply())
+	return d.take()
 }
 
 // Deadline returns never.
 func (d *directory) Deadline() time.Time { return time.Time{} }
 
-// reply returns the answer to a query. It is written here and not by the schema,
-// whose layout has the comma behind the type as a byte without a meaning.
-func (d *directory) reply() (string, machine.Record) {
+func (d *directory) reply() schema.Values {
 	players, queue := 0, 0
 	if b := d.cfg.Board; b != nil {
 		players, queue = int(b.players.Load()), int(b.queue.Load())
 	}
-	kind, entries := "B", []schema.Values{{"port": gamePort, "players": players, "queue": queue}}
 	if d.cfg.INL {
-		kind = "I"
-		entries = []schema.Values{{"port": homePort, "players": players, "queue": queue}, {"port": awayPort, "players": 0, "queue": 0}}
+		return schema.Values{"type": "I", "comment": d.cfg.Comment, "ports": 2, "entries": []schema.Values{
+			{"port": homePort, "players": players, "queue": queue}, {"port": awayPort, "players": 0, "queue": 0},
+		}}
 	}
-	text := fmt.Sprintf("s,%s,%s,%d", kind, d.cfg.Comment, len(entries))
-	for _, e := range entries {
-		text += fmt.Sprintf(",%d,%d,%d", e["port"], e["players"], e["queue"])
+	return schema.Values{"type": "B", "comment": d.cfg.Comment, "ports": 1, "entries": []schema.Values{
+		{"port": gamePort, "players": players, "queue": queue},
+	}}
+}
+
+// say sends a text datagram.
+func (c *clerk) say(now time.Time, to netip.AddrPort, message string, v schema.Values) {
+	r, data, err := c.append(nil, nil, message, v)
+	if err != nil {
+		c.observer.Event(now, "dropped", err.Error())
+		return
 	}
-	text += "\n"
-	return text, textRecord("REPLY", text, schema.Values{"type": kind, "comment": d.cfg.Comment, "ports": len(entries), "entries": entries})
+	var p parcel
+	p.add(c, r, data)
+	c.out = append(c.out, p.take(machine.Output{Kind: machine.SendDatagram, Peer: to}))
 }
 
-// textRecord is a datagram that is a text: its first byte is its type.
-func textRecord(message, text string, v schema.Values) machine.Record {
-	return machine.Record{Message: message, Opcode: int(text[0]), Size: len(text), Mode: -1, Seq: -1, Length: -1, Via: schema.UDP, Body: schema.NewTree(v)}
+// received tells of a text datagram.
+func (c *clerk) received(now time.Time, in machine.Input) {
+	r, err := c.readText(in.Data)
+	if err != nil {
+		c.observer.Event(now, "malformed", err.Error())
+		return
+	}
+	c.observer.Received(now, in.Peer, r)
 }
 
-func queryRecord(text string) machine.Record {
-	return textRecord("QUERY", text, schema.Values{"text": text[1:]})
-}
-
-// queryText is what COW sends (section 10).
-const queryText = "?version=netrek-client-cow-3.3.2"
+// queryText is what COW sends behind the question mark (section 10).
+const queryText = "version=netrek-client-cow-3.3.2"
 
 // asker is a client that only looks for a server.
 type asker struct {
-	to       netip.AddrPort
-	observer machine.Observer
-	times    int
-	next     time.Time
-	began    bool
-	done     bool
+	*clerk
+	to    netip.AddrPort
+	times int
+	next  time.Time
+	began bool
+	done  bool
 }
 
 // NewAsker returns a machine that sends a few queries, and is done when it has its
 // answers or when none comes.
 func NewAsker(to netip.AddrPort, o machine.Observer) machine.Machine {
-	if o == nil {
-		o = deaf{}
-	}
-	return &asker{to: to, observer: o}
+	return &asker{clerk: newClerk(schema.Client, o), to: to}
 }
 
 const (
@@ -141,7 +139,7 @@ func (a *asker) Handle(now time.Time, in machine.Input) []machine.Output {
 		return nil
 	}
 	if in.Kind == machine.Datagram && in.Peer == a.to && len(in.Data) > 0 && in.Data[0] == 's' {
-		a.observer.Received(now, in.Peer, textRecord("REPLY", string(in.Data), schema.Values{"text": string(in.Data)}))
+		a.received(now, in)
 	}
 	if a.began && now.Before(a.next) {
 		return nil
@@ -153,13 +151,12 @@ func (a *asker) Handle(now time.Time, in machine.Input) []machine.Output {
 	}
 	text := queryText
 	if a.times == 1 {
-		text = "?" // as old clients ask
+		text = "" // as old clients ask
 	}
 	a.times++
 	a.next = now.Add(askEvery)
-	r := queryRecord(text)
-	r.ID = a.times
-	return []machine.Output{{Kind: machine.SendDatagram, Peer: a.to, Data: []byte(text), Records: []machine.Record{r}}}
+	a.say(now, a.to, "QUERY", schema.Values{"text": text})
+	return a.take()
 }
 
 // Deadline returns when the next query is due.
