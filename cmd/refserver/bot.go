@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/netrek"
 	"opscope/cmd/refserver/internal/wulfram"
 )
 
@@ -22,7 +23,7 @@ func newBot(s streams) *cobra.Command {
 		Args:  oneOf,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBotWulfram(s))
+	c.AddCommand(newBotWulfram(s), newBotNetrek(s))
 	return c
 }
 
@@ -57,12 +58,12 @@ func newBotWulfram(s streams) *cobra.Command {
   refserver bot wulfram --count 4 --script ./attack.txt --log bots.ndjson`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			commands, err := wulframScript(script)
+			commands, err := scriptOf(script, wulfram.BuiltinScript, wulfram.ParseScript)
 			if err != nil {
 				return err
 			}
-			return playBots(c.Context(), s, "wulfram", &o, func(name string, i int, server netip.AddrPort, obs machine.Observer) machine.Machine {
-				return wulfram.NewBot(wulfram.BotConfig{Name: name, Server: server, Script: commands, Seed: o.seed + uint64(i)}, obs)
+			return playBots(c.Context(), s, "wulfram", &o, func(name string, i int, e ends, obs machine.Observer) machine.Machine {
+				return wulfram.NewBot(wulfram.BotConfig{Name: name, Server: e.server, Script: commands, Seed: o.seed + uint64(i)}, obs)
 			})
 		},
 	}
@@ -71,12 +72,36 @@ func newBotWulfram(s streams) *cobra.Command {
 	return c
 }
 
-// wulframScript returns a built-in script, or reads one. A name is one of a file
-// where there is one.
-func wulframScript(name string) ([]wulfram.Command, error) {
+func newBotNetrek(s streams) *cobra.Command {
+	var o botOptions
+	var script string
+	c := &cobra.Command{
+		Use:   "netrek",
+		Short: "Play Netrek",
+		Example: `  refserver bot netrek --connect 127.0.0.1:2592 --name Ada --script play
+  refserver bot netrek --count 2 --script duel --log bots.ndjson`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			commands, err := scriptOf(script, netrek.BuiltinScript, netrek.ParseScript)
+			if err != nil {
+				return err
+			}
+			return playBots(c.Context(), s, "netrek", &o, func(name string, i int, e ends, obs machine.Observer) machine.Machine {
+				return netrek.NewBot(netrek.BotConfig{Name: name, Server: e.server, Local: e.local, Script: commands, Seed: o.seed + uint64(i)}, obs)
+			})
+		},
+	}
+	o.flags(c, "127.0.0.1:2592")
+	c.Flags().StringVar(&script, "script", "play", "what to do: a `FILE` with a command a line, or the name of a built-in script")
+	return c
+}
+
+// scriptOf returns a built-in script, or reads one. A name is one of a file where
+// there is one.
+func scriptOf[Command any](name string, builtin, parse func(string) ([]Command, error)) ([]Command, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		commands, err := wulfram.BuiltinScript(name)
+		commands, err := builtin(name)
 		if err != nil {
 			return nil, usage("--script %s: neither a file nor built in: %w", name, err)
 		}
@@ -85,15 +110,18 @@ func wulframScript(name string) ([]wulfram.Command, error) {
 	if err != nil {
 		return nil, fileError(err)
 	}
-	commands, err := wulfram.ParseScript(string(text))
+	commands, err := parse(string(text))
 	if err != nil {
 		return nil, usage("%s: %w", name, err)
 	}
 	return commands, nil
 }
 
+// ends is where a bot is, with its datagrams, and where its server is.
+type ends struct{ local, server netip.AddrPort }
+
 // newClient makes the i-th bot, with its name.
-type newClient func(name string, i int, server netip.AddrPort, obs machine.Observer) machine.Machine
+type newClient func(name string, i int, e ends, obs machine.Observer) machine.Machine
 
 // playBots plays the bots that build returns, until all of them are done.
 func playBots(ctx context.Context, s streams, protocol string, o *botOptions, build newClient) error {
@@ -121,13 +149,12 @@ func playBots(ctx context.Context, s streams, protocol string, o *botOptions, bu
 			name = fmt.Sprintf("%s%d", o.name, i+1)
 		}
 		h := host{log: j.peer(name, protocol, false)}
-		h.machine = build(name, i, server, h.log)
-		all.Go(func() {
-			if failures[i] = h.open(server); failures[i] == nil {
-				h.log.Addr = h.local
-				failures[i] = h.run(ctx)
-			}
-		})
+		if failures[i] = h.open(server); failures[i] != nil {
+			continue
+		}
+		h.log.Addr = h.local
+		h.machine = build(name, i, ends{h.local, server}, h.log)
+		all.Go(func() { failures[i] = h.run(ctx) })
 	}
 	all.Wait()
 	for _, err := range failures { // one of them is enough

@@ -103,6 +103,10 @@ func TestExitCodes(t *testing.T) {
 		"nobody's address":      {[]string{"serve", "wulfram", "--listen", "192.0.2.1:2627"}, exitSocket, "192.0.2.1:2627"},
 		"no bots":               {[]string{"bot", "wulfram", "--count", "0"}, exitUsage, "--count 0"},
 		"unknown script":        {[]string{"bot", "wulfram", "--script", "dance"}, exitUsage, "dance"},
+		"no slots":              {[]string{"serve", "netrek", "--slots", "0"}, exitUsage, "--slots 0"},
+		"no discovery address":  {[]string{"serve", "netrek", "--listen", "127.0.0.1:0", "--discovery", "3521"}, exitUsage, "--discovery 3521"},
+		"nobody's discovery":    {[]string{"serve", "netrek", "--listen", "127.0.0.1:0", "--discovery", "192.0.2.1:3521"}, exitSocket, "192.0.2.1:3521"},
+		"unknown netrek script": {[]string{"bot", "netrek", "--script", "dance"}, exitUsage, "dance"},
 		"log of no such folder": {[]string{"bot", "wulfram", "--log", "/nonexistent/x"}, exitFile, "/nonexistent/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,41 +123,95 @@ func TestExitCodes(t *testing.T) {
 
 // TestServeAndBot has bots play against a server over loopback.
 func TestServeAndBot(t *testing.T) {
-	probe, err := net.Listen("tcp", "127.0.0.1:0")
+	for _, test := range []struct {
+		protocol, script string
+		bots             []string // in their log
+		server           string   // in its log
+	}{
+		{"wulfram", "login", []string{`"message":"TANK"`, `"peer":"Bot1"`, `"peer":"Bot2"`, `"code":"left"`}, `"message":"REINCARNATE"`},
+		{"netrek", "udp", []string{`"message":"SP_SEQUENCE"`, `"peer":"Bot1"`, `"peer":"Bot2"`, `"code":"left"`}, `"message":"CP_UDP_REQ"`},
+	} {
+		t.Run(test.protocol, func(t *testing.T) {
+			probe, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Skip("no sockets here: ", err)
+			}
+			addr := probe.Addr().String()
+			probe.Close()
+			dir := t.TempDir()
+			ctx, stop := context.WithCancel(context.Background())
+			ended := make(chan error)
+			go func() {
+				args := []string{"serve", test.protocol, "--listen", addr, "--log", filepath.Join(dir, "server")}
+				ended <- run(ctx, args, streams{&bytes.Buffer{}, &bytes.Buffer{}})
+			}()
+			var out string
+			for range 50 { // until the server listens
+				args := []string{"bot", test.protocol, "--connect", addr, "--count", "2", "--script", test.script, "--log", "-"}
+				if out, err = execute(t, args...); err == nil {
+					break
+				}
+				time.Sleep(20 * time.Millisecond)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range test.bots {
+				if !strings.Contains(out, want) {
+					t.Errorf("the bots tell nothing of %s", want)
+				}
+			}
+			stop()
+			if err := <-ended; err != nil {
+				t.Errorf("the server ended with %v", err)
+			}
+			text, err := os.ReadFile(filepath.Join(dir, "server"))
+			if err != nil || !strings.Contains(string(text), test.server) {
+				t.Errorf("the server's log, %d bytes, tells nothing of %s: %v", len(text), test.server, err)
+			}
+		})
+	}
+}
+
+// TestDiscovery asks a directory beside a server over loopback.
+func TestDiscovery(t *testing.T) {
+	socket, err := net.Dial("udp", "127.0.0.1:9")
 	if err != nil {
 		t.Skip("no sockets here: ", err)
 	}
-	addr := probe.Addr().String()
-	probe.Close()
-	dir := t.TempDir()
+	at := socket.LocalAddr().String() // a port that is free once this is closed
+	socket.Close()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() {
-		ended <- run(ctx, []string{"serve", "wulfram", "--listen", addr, "--log", filepath.Join(dir, "server")}, streams{&bytes.Buffer{}, &bytes.Buffer{}})
+		ended <- run(ctx, []string{"serve", "netrek", "--listen", "127.0.0.1:0", "--discovery", at}, streams{&bytes.Buffer{}, &bytes.Buffer{}})
 	}()
-	var out string
-	for range 50 { // until the server listens
-		if out, err = execute(t, "bot", "wulfram", "--connect", addr, "--count", "2", "--script", "login", "--log", "-"); err == nil {
-			break
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	}()
+	asker, err := net.Dial("udp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"message":"TANK"`, `"peer":"Bot1"`, `"peer":"Bot2"`, `"code":"left"`} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the bots tell nothing of %s", want)
+	defer asker.Close()
+	b := make([]byte, 200)
+	for range 50 {
+		_, _ = asker.Write([]byte("?"))
+		_ = asker.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		n, err := asker.Read(b)
+		if err != nil {
+			time.Sleep(20 * time.Millisecond) // it does not listen yet
+			continue
 		}
+		if got := string(b[:n]); got != "s,B,opscope reference server,1,2592,0,0\n" {
+			t.Errorf("got %q", got)
+		}
+		return
 	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Errorf("the server ended with %v", err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "server"))
-	if err != nil || !strings.Contains(string(text), `"message":"REINCARNATE"`) {
-		t.Errorf("the server's log, %d bytes, tells of no spawn: %v", len(text), err)
-	}
+	t.Error("nobody answers")
 }
 
 // TestManifest makes the captures that pcaps/MANIFEST.yaml gives a command of ours

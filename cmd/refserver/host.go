@@ -67,6 +67,23 @@ func (h *host) listen(addr netip.AddrPort) (netip.AddrPort, error) {
 	return addr, err
 }
 
+// listenUDP opens the socket of a machine that only answers datagrams.
+func (h *host) listenUDP(addr netip.AddrPort) error {
+	var err error
+	if h.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(addr)); err == nil {
+		h.local = addrOf(h.udp.LocalAddr())
+	}
+	return err
+}
+
+// release closes the sockets of a host that does not run.
+func (h *host) release() {
+	h.udp.Close()
+	if h.tcp != nil {
+		h.tcp.Close()
+	}
+}
+
 // open opens the UDP socket of a bot that talks to a server, on the address from which
 // the server is reached: it is what the server sees, and what a log has to say.
 func (h *host) open(server netip.AddrPort) error {
@@ -287,10 +304,7 @@ func (h *host) close() {
 	for id := range h.conns {
 		h.hangUp(id, false)
 	}
-	h.udp.Close()
-	if h.tcp != nil {
-		h.tcp.Close()
-	}
+	h.release()
 }
 
 // addrOf returns the address of a socket.

@@ -103,7 +103,8 @@ second interrupt.`,
 		Example: `  refserver scenarios
   refserver record login -o login.pcapng --seed 1
   refserver serve wulfram --listen 127.0.0.1:2627
-  refserver bot wulfram --connect 127.0.0.1:2627 --script play`,
+  refserver bot wulfram --connect 127.0.0.1:2627 --script play
+  refserver serve netrek --listen 127.0.0.1:2592`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

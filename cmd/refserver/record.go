@@ -48,15 +48,26 @@ also tells every fault, those of the network apart from those of the capture.`,
 }
 
 func scenarioNames() []string {
-	names := []string{mixed}
+	var names []string
 	for _, s := range scenario.All {
 		names = append(names, s.Name)
+	}
+	for _, draw := range scenario.Drawn {
+		names = append(names, draw(1).Name)
 	}
 	return names
 }
 
-// mixed is the scenario whose faults come from the seed.
-const mixed = "mixed"
+// scenarioNamed returns the scenario with a name, one that is drawn from a seed
+// among them.
+func scenarioNamed(name string, seed uint64) (scenario.Scenario, bool) {
+	for _, draw := range scenario.Drawn {
+		if s := draw(seed); s.Name == name {
+			return s, true
+		}
+	}
+	return scenario.Find(name)
+}
 
 // record plays a scenario.
 func record(s streams, name string, o *recordOptions) error {
@@ -66,10 +77,7 @@ func record(s streams, name string, o *recordOptions) error {
 	if o.output == "-" && o.log == "-" {
 		return usage("the capture and the log cannot both go to standard output")
 	}
-	play, ok := scenario.Find(name)
-	if name == mixed {
-		play, ok = scenario.Mixed(o.seed), true
-	}
+	play, ok := scenarioNamed(name, o.seed)
 	if !ok {
 		return usage("unknown scenario %q\ntry: refserver scenarios", name)
 	}

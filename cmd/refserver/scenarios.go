@@ -20,8 +20,10 @@ func newScenarios(s streams) *cobra.Command {
 			for _, x := range scenario.All {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", x.Name, x.Protocol, x.Doc)
 			}
-			m := scenario.Mixed(1)
-			fmt.Fprintf(w, "%s\t%s\t%s\n", mixed, m.Protocol, m.Doc)
+			for _, draw := range scenario.Drawn {
+				x := draw(1)
+				fmt.Fprintf(w, "%s\t%s\t%s\n", x.Name, x.Protocol, x.Doc)
+			}
 			return w.Flush()
 		},
 	}

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/netrek"
 	"opscope/cmd/refserver/internal/wulfram"
 )
 
@@ -25,7 +27,7 @@ over.`,
 		Args: oneOf,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newServeWulfram(s))
+	c.AddCommand(newServeWulfram(s), newServeNetrek(s))
 	return c
 }
 
@@ -90,11 +92,58 @@ func newServeWulfram(s streams) *cobra.Command {
 	return c
 }
 
+func newServeNetrek(s streams) *cobra.Command {
+	var o serveOptions
+	var slots int
+	var noUDP bool
+	var discovery string
+	c := &cobra.Command{
+		Use:   "netrek",
+		Short: "Serve Netrek",
+		Example: `  refserver serve netrek --listen 127.0.0.1:2592
+  refserver serve netrek --discovery 0.0.0.0:3521 --log server.ndjson
+  refserver serve netrek --slots 1 --no-udp --duration 1m`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if slots < 1 || slots > netrek.MaxSlots {
+				return usage("--slots %d: want 1 to %d", slots, netrek.MaxSlots)
+			}
+			board := &netrek.Board{}
+			var beside []annex
+			if discovery != "" {
+				addr, err := addressOf("--discovery", discovery)
+				if err != nil {
+					return err
+				}
+				beside = append(beside, annex{"discovery", addr, func(_ netip.AddrPort, obs machine.Observer) machine.Machine {
+					return netrek.NewDirectory(netrek.DirectoryConfig{Board: board}, obs)
+				}})
+			}
+			return serve(c.Context(), s, "netrek", &o, func(addr netip.AddrPort, obs machine.Observer) machine.Machine {
+				return netrek.NewServer(netrek.ServerConfig{Addr: addr, Seed: o.seed, Slots: slots, NoUDP: noUDP, Board: board}, obs)
+			}, beside...)
+		},
+	}
+	o.flags(c, "127.0.0.1:2592")
+	f := c.Flags()
+	f.IntVar(&slots, "slots", netrek.MaxSlots, "let `N` play at once, and others wait")
+	f.BoolVar(&noUDP, "no-udp", false, "refuse every request for UDP")
+	f.StringVar(&discovery, "discovery", "", "answer queries for servers on this `ADDR`, a host and a UDP port, usually 3521")
+	return c
+}
+
 // newServer makes a server that listens at an address.
 type newServer func(netip.AddrPort, machine.Observer) machine.Machine
 
-// serve listens, and drives the server that build returns.
-func serve(ctx context.Context, s streams, protocol string, o *serveOptions, build newServer) error {
+// annex is a machine with a UDP socket of its own that belongs to a server.
+type annex struct {
+	name  string
+	addr  netip.AddrPort
+	build newServer
+}
+
+// serve listens, and drives the server that build returns, with what belongs to it.
+func serve(ctx context.Context, s streams, protocol string, o *serveOptions, build newServer, beside ...annex) error {
 	addr, err := addressOf("--listen", o.listen)
 	if err != nil {
 		return err
@@ -109,13 +158,33 @@ func serve(ctx context.Context, s streams, protocol string, o *serveOptions, bui
 	}
 	h.log.Addr = addr
 	h.machine = build(addr, h.log)
+	others := make([]host, len(beside))
+	for i, a := range beside {
+		x := &others[i]
+		x.log = j.peer(a.name, protocol, true)
+		if err := x.listenUDP(a.addr); err != nil {
+			h.release()
+			return errors.Join(&exitError{exitSocket, err}, j.Close())
+		}
+		x.log.Addr = x.local
+		x.machine = a.build(x.local, x.log)
+		fmt.Fprintf(s.err, "%s on %v, UDP\n", a.name, x.local)
+	}
 	fmt.Fprintf(s.err, "listening on %v, TCP and UDP\n", addr)
 	if o.duration > 0 {
 		var cancel func()
 		ctx, cancel = context.WithTimeout(ctx, o.duration)
 		defer cancel()
 	}
-	if err = h.run(ctx); err != nil {
+	ctx, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	for i := range others {
+		all.Go(func() { _ = others[i].run(ctx) }) // without a listener it ends with the context only
+	}
+	err = h.run(ctx)
+	stop()
+	all.Wait()
+	if err != nil {
 		err = &exitError{exitSocket, err}
 	}
 	return errors.Join(err, j.Close())

@@ -53,7 +53,7 @@ func appendEnvelope(b []byte, t Transport, r *machine.Record) []byte {
 		}
 		b = appendInt(append(append(append(b, '"'), name...), `":`...), v)
 	}
-	if t == UDP {
+	if t == UDP && r.Mode >= 0 {
 		key("mode", r.Mode)
 	}
 	if r.Seq >= 0 {

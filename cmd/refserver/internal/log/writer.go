@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/schema"
 )
 
 // Transport is "tcp" or "udp".
@@ -95,11 +96,10 @@ func (p *Peer) Sent(now time.Time, o machine.Output, local, remote netip.AddrPor
 	}
 }
 
-// Received tells of a record that the machine understood. A record of TCP is told
-// by its mode.
+// Received tells of a record that the machine understood.
 func (p *Peer) Received(now time.Time, from netip.AddrPort, r machine.Record) {
 	t, at := UDP, p.Addr
-	if r.Mode < 0 {
+	if r.Via == schema.TCP {
 		t = TCP
 		if p.Stream.IsValid() {
 			at = p.Stream

@@ -77,7 +77,7 @@ func TestReceivedAndSecrets(t *testing.T) {
 	w := NewWriter(&b)
 	p := w.Peer(Peer{Name: "server", Server: true, Protocol: "wulfram", Addr: server})
 	tree := &schema.Tree{Nodes: []schema.Node{{Field: &schema.Field{Name: "password", Redact: schema.Secret}, Kind: schema.String}}}
-	p.Received(when, client, machine.Record{ID: 3, Message: "LOGIN", Opcode: 0x21, Size: 21, Mode: -1, Seq: -1, Length: 21, Offset: -1, Body: tree})
+	p.Received(when, client, machine.Record{ID: 3, Message: "LOGIN", Opcode: 0x21, Size: 21, Mode: -1, Via: schema.TCP, Seq: -1, Length: 21, Offset: -1, Body: tree})
 	want := `{"type":"record","time":"2026-11-29T20:15:02.104512000Z","dir":"c2s","transport":"tcp","src":"10.0.0.2:50111","dst":"10.0.0.1:2627",` +
 		`"protocol":"wulfram","message":"LOGIN","opcode":33,"envelope":{"length":21},"fields":{"password":"***"},"size":21,"peer":"server"}` + "\n"
 	if b.String() != want {

@@ -65,13 +65,14 @@ type Record struct {
 	Opcode  int
 	Offset  int // bytes from the start of Data
 	Size    int
-	Mode    int // stream mode, -1 on TCP
+	Mode    int // stream mode, -1 where there are none, as on TCP
 	Seq     int // -1 for none
 	Length  int // as the envelope says, -1 for none
 	Body    *schema.Tree
-	Resend  int    // ID of the record that this one repeats, 0 for none
-	Opaque  bool   // a body whose layout nobody knows
-	Note    string // what is on purpose odd about it
+	Resend  int              // ID of the record that this one repeats, 0 for none
+	Opaque  bool             // a body whose layout nobody knows
+	Note    string           // what is on purpose odd about it
+	Via     schema.Transport // of a received record
 }
 
 // Machine is a server or a bot.

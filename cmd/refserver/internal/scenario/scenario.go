@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
@@ -25,6 +26,35 @@ type Scenario struct {
 	Cast func(seed uint64) []Role
 	// Acks tells acknowledgements from other records; nil knows none.
 	Acks Acks
+}
+
+// All is the scenarios, in the order in which they are listed. Each of them wants
+// little: a capture shall be small.
+var All = slices.Concat(wulframScenarios, netrekScenarios)
+
+// Drawn are the scenarios whose faults come from the seed.
+var Drawn = []func(seed uint64) Scenario{Mixed, MixedNetrek}
+
+// Find returns the scenario with a name.
+func Find(name string) (Scenario, bool) {
+	for _, s := range All {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Scenario{}, false
+}
+
+// over returns s with another link layer.
+func (s Scenario) over(l tape.Link) Scenario {
+	s.Link = l
+	return s
+}
+
+// inNanoseconds returns s with a capture of that resolution.
+func (s Scenario) inNanoseconds() Scenario {
+	s.Nanoseconds = true
+	return s
 }
 
 // Role is a machine with its place.

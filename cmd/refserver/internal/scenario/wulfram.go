@@ -10,9 +10,8 @@ import (
 	"opscope/cmd/refserver/internal/wulfram"
 )
 
-// All is the scenarios, in the order in which they are listed. Each of them wants
-// little: a capture shall be small.
-var All = []Scenario{
+// wulframScenarios are those of Wulfram.
+var wulframScenarios = []Scenario{
 	wulframScenario("login", "one player logs in, spawns and leaves", 8*time.Second, Faults{},
 		game{players: []player{{script: "login"}}}),
 	wulframScenario("session", "one player, over a network that is not quite quiet", 8*time.Second,
@@ -82,16 +81,6 @@ var All = []Scenario{
 		game{players: []player{{script: "brief"}}}),
 }
 
-// Find returns the scenario with a name.
-func Find(name string) (Scenario, bool) {
-	for _, s := range All {
-		if s.Name == name {
-			return s, true
-		}
-	}
-	return Scenario{}, false
-}
-
 // game is a server with its players.
 type game struct {
 	players   []player
@@ -124,18 +113,6 @@ const (
 
 func wulframScenario(name, doc string, d time.Duration, f Faults, g game) Scenario {
 	return Scenario{Name: name, Doc: doc, Protocol: "wulfram", Duration: d, Faults: f, Cast: g.cast, Acks: wulframAcks}
-}
-
-// over returns s with another link layer.
-func (s Scenario) over(l tape.Link) Scenario {
-	s.Link = l
-	return s
-}
-
-// inNanoseconds returns s with a capture of that resolution.
-func (s Scenario) inNanoseconds() Scenario {
-	s.Nanoseconds = true
-	return s
 }
 
 // cast makes the machines of a game.

@@ -94,7 +94,7 @@ func (c *clerk) packet(opcode uint8, via schema.Transport) *schema.Packet {
 // record and the bytes that it takes from data; of a record without a layout that
 // is all of them.
 func (c *clerk) read(data []byte, head int, via schema.Transport, opcode uint8) (machine.Record, int, error) {
-	r := machine.Record{Message: c.protocol.OpcodeName(uint64(opcode)), Opcode: int(opcode), Mode: -1, Seq: -1, Length: -1, Size: len(data)}
+	r := machine.Record{Message: c.protocol.OpcodeName(uint64(opcode)), Opcode: int(opcode), Mode: -1, Seq: -1, Length: -1, Size: len(data), Via: via}
 	p := c.packet(opcode, via)
 	if p == nil {
 		return r, 0, fmt.Errorf("%s: the peer does not send it here", r.Message)

@@ -1,0 +1,288 @@
+package netrek
+
+import (
+	"net/netip"
+	"time"
+
+	"opscope/cmd/refserver/internal/machine"
+	"opscope/reassembly"
+	"opscope/schema"
+)
+
+const (
+	// answerWithin is how long a bot waits for a server before it gives up,
+	// patience how long a command of its script waits for what it has asked for.
+	answerWithin = 20 * time.Second
+	patience     = 15 * time.Second
+	// verifyEvery is how often a bot knocks on the server's UDP port, verifyTimes
+	// how often at most.
+	verifyEvery = 500 * time.Millisecond
+	verifyTimes = 10
+	// leaveWithin is how long it waits for the server to hang up.
+	leaveWithin = time.Second
+	repeatEvery = 300 * time.Millisecond
+)
+
+// botConn is the only connection of a bot.
+const botConn machine.Conn = 1
+
+// circle is the circle of sequence numbers.
+var circle = reassembly.Serial{Modulus: 1 << 16}
+
+// BotConfig is what a bot is to be.
+type BotConfig struct {
+	Name   string // "bot"; guest has no password
+	Server netip.AddrPort
+	Local  netip.AddrPort // of its datagrams: the port that it announces
+	Script []Command      // nil for the built-in "play"
+	Seed   uint64
+	// SocketVersion and UDPVersion are what CP_SOCKET says; 0 for the right ones.
+	SocketVersion, UDPVersion int
+}
+
+// bot is a Netrek client that follows a script.
+type bot struct {
+	*clerk
+	cfg   BotConfig
+	state *schema.State
+	in    []byte // the start of a packet that is not whole
+	tcp   parcel
+	udp   flow
+	began time.Time
+
+	dialled  bool
+	opened   bool
+	slot     int // -1 before it is known
+	asked    bool
+	accepted bool
+	ready    bool // it may follow its script
+	over     bool
+
+	script  []Command
+	done    int       // how often the first command of the script was done
+	wake    time.Time // until when the script waits, zero for not
+	waiting waiting   // for what the script waits,
+	until   time.Time // at the longest
+	leaving time.Time // since when it waits for the end, zero for not
+
+	status status
+	masked bool // it may choose a team
+	short  int  // version of short packets, 0 for none
+	wanted int  // the version that it has asked for
+	tries  int  // how often it had to wait for its turn to choose
+	ships  [MaxSlots]sight
+}
+
+// sight is what a bot knows of a player.
+type sight struct {
+	status status
+	team   int
+	x, y   int
+	known  bool // x and y are
+}
+
+// flow is the bot's end of the UDP flow.
+type flow struct {
+	asked    bool
+	on       bool
+	remote   netip.AddrPort // once it is known
+	sequence uint16
+	counted  bool // a sequence has come
+	knocks   int
+	knocked  time.Time
+	sent     int
+	received int
+}
+
+// waiting is what a script may wait for.
+type waiting uint8
+
+const (
+	awaitNothing waiting = iota
+	awaitShip
+	awaitDead
+	awaitEnemy
+	awaitOutfit
+	awaitUDP
+	awaitShort
+)
+
+// NewBot returns a bot. It asks for a Tick at once, and dials then.
+func NewBot(cfg BotConfig, o machine.Observer) machine.Machine {
+	if cfg.Name == "" {
+		cfg.Name = "bot"
+	}
+	if cfg.Script == nil {
+		cfg.Script, _ = BuiltinScript("play")
+	}
+	if cfg.SocketVersion == 0 {
+		cfg.SocketVersion = socketVersion
+	}
+	if cfg.UDPVersion == 0 {
+		cfg.UDPVersion = udpVersion
+	}
+	b := &bot{clerk: newClerk(schema.Client, o), cfg: cfg, script: cfg.Script, slot: -1}
+	b.state = b.newState()
+	return b
+}
+
+// Handle takes one input and returns what to do.
+func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
+	if b.over {
+		return nil
+	}
+	if !b.dialled {
+		b.dialled, b.began = true, now
+		b.out = append(b.out, machine.Output{Kind: machine.Dial, Conn: botConn, Peer: b.cfg.Server})
+	}
+	switch in.Kind {
+	case machine.Opened:
+		b.opened = true
+		b.tell("CP_SOCKET", schema.Values{"version": b.cfg.SocketVersion, "udp_version": b.cfg.UDPVersion, "socket": int(b.cfg.Local.Port())})
+		b.askFeature("FEATURE_PACKETS")
+	case machine.Refused, machine.Closed:
+		b.hungUp(now)
+	case machine.Stream:
+		b.stream(now, in.Data)
+	case machine.Datagram:
+		b.datagram(now, in)
+	}
+	b.act(now)
+	b.flush()
+	if b.over {
+		b.out = append(b.out, machine.Output{Kind: machine.Close, Conn: botConn}, machine.Output{Kind: machine.Done})
+	}
+	return b.take()
+}
+
+func (b *bot) hungUp(now time.Time) {
+	if !b.leaving.IsZero() {
+		b.finish(now, "left", "the script is over")
+		return
+	}
+	b.finish(now, "closed", "the server has closed or refused the connection")
+}
+
+// finish ends the bot.
+func (b *bot) finish(now time.Time, code, text string) {
+	if !b.over {
+		b.over = true
+		b.observer.Event(now, code, b.cfg.Name+": "+text)
+	}
+}
+
+// Deadline returns when the bot has something to do. Before it has begun that is at
+// once.
+func (b *bot) Deadline() (when time.Time) {
+	switch {
+	case b.over:
+		return time.Time{}
+	case !b.dialled:
+		return time.Unix(0, 0)
+	}
+	sooner := func(t time.Time) {
+		if when.IsZero() || t.Before(when) {
+			when = t
+		}
+	}
+	if b.knocking() {
+		sooner(b.udp.knocked.Add(verifyEvery))
+	}
+	switch {
+	case !b.leaving.IsZero():
+		sooner(b.leaving.Add(leaveWithin))
+	case b.waiting != awaitNothing:
+		sooner(b.until)
+	case !b.wake.IsZero():
+		sooner(b.wake)
+	case !b.ready:
+		sooner(b.began.Add(answerWithin))
+	}
+	return when
+}
+
+// act does what the time asks for.
+func (b *bot) act(now time.Time) {
+	if b.over {
+		return
+	}
+	if b.knocking() && now.Sub(b.udp.knocked) >= verifyEvery {
+		b.knock(now)
+	}
+	switch {
+	case !b.leaving.IsZero():
+		if now.Sub(b.leaving) >= leaveWithin {
+			b.finish(now, "left", "the script is over")
+		}
+	case b.ready:
+		b.follow(now)
+	case now.Sub(b.began) >= answerWithin:
+		b.finish(now, "timeout", "the server did not let it in")
+	}
+}
+
+// knocking reports whether the bot waits for the server's first datagram.
+func (b *bot) knocking() bool {
+	return b.udp.asked && !b.udp.on && b.udp.remote.IsValid() && b.udp.knocks < verifyTimes
+}
+
+// knock sends the verification (section 7, step 3).
+func (b *bot) knock(now time.Time) {
+	b.udp.knocks++
+	b.udp.knocked = now
+	b.sendDatagram("CP_UDP_REQ", schema.Values{"request": requestVerify, "connmode": 0, "port": 0})
+}
+
+// clientOverUDP is the packets that a client sends over UDP while that is on
+// (section 7).
+var clientOverUDP = newClientOverUDP()
+
+func newClientOverUDP() map[string]bool {
+	set := map[string]bool{}
+	for _, name := range []string{
+		"SPEED", "DIRECTION", "PHASER", "PLASMA", "TORP", "QUIT", "PRACTR", "SHIELD", "REPAIR", "ORBIT", "PLANLOCK", "PLAYLOCK", "BOMB", "BEAM",
+		"CLOAK", "DET_TORPS", "DET_MYTORP", "REFIT", "TRACTOR", "REPRESS", "COUP", "DOCKPERM", "SCAN", "PING_RESPONSE",
+	} {
+		set["CP_"+name] = true
+	}
+	return set
+}
+
+// send sends a packet by the transport that its type has.
+func (b *bot) send(message string, v schema.Values) {
+	if b.udp.on && clientOverUDP[message] {
+		b.sendDatagram(message, v)
+		return
+	}
+	b.tell(message, v)
+}
+
+// tell queues a packet for the connection.
+func (b *bot) tell(message string, v schema.Values) {
+	r, data, err := b.append(nil, b.state, message, v)
+	if err != nil {
+		b.observer.Event(b.began, "dropped", err.Error())
+		return
+	}
+	b.tcp.add(b.clerk, r, data)
+}
+
+// sendDatagram sends one packet as a datagram.
+func (b *bot) sendDatagram(message string, v schema.Values) {
+	r, data, err := b.append(nil, b.state, message, v)
+	if err != nil {
+		b.observer.Event(b.began, "dropped", err.Error())
+		return
+	}
+	b.udp.sent++
+	var p parcel
+	p.add(b.clerk, r, data)
+	b.flush() // in the order in which it was said
+	b.out = append(b.out, p.take(machine.Output{Kind: machine.SendDatagram, Peer: b.udp.remote}))
+}
+
+func (b *bot) flush() {
+	if len(b.tcp.data) > 0 {
+		b.out = append(b.out, b.tcp.take(machine.Output{Kind: machine.SendStream, Conn: botConn}))
+	}
+}

@@ -1,0 +1,264 @@
+package netrek
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"opscope/cmd/refserver/internal/machine"
+)
+
+// epoch is when tests begin.
+var epoch = time.Date(2026, 11, 29, 20, 15, 0, 0, time.UTC)
+
+var serverAddr = netip.MustParseAddrPort("10.0.0.1:2592")
+
+// delivery is something on its way.
+type delivery struct {
+	at time.Time
+	n  int // of all, so that equal times keep their order
+	to *station
+	in machine.Input
+}
+
+type deliveries []delivery
+
+func (d deliveries) Len() int { return len(d) }
+func (d deliveries) Less(i, j int) bool {
+	return d[i].at.Before(d[j].at) || d[i].at.Equal(d[j].at) && d[i].n < d[j].n
+}
+func (d deliveries) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
+func (d *deliveries) Push(x any)   { *d = append(*d, x.(delivery)) }
+func (d *deliveries) Pop() any {
+	last := (*d)[len(*d)-1]
+	*d = (*d)[:len(*d)-1]
+	return last
+}
+
+// station is a machine on the wire, and what it told.
+type station struct {
+	name    string
+	addr    netip.AddrPort
+	machine machine.Machine
+	heard   []heard
+	events  []string
+	done    bool
+}
+
+// heard is a record that a machine understood, with its values as text.
+type heard struct {
+	machine.Record
+	text string
+}
+
+func (s *station) Received(_ time.Time, _ netip.AddrPort, r machine.Record) {
+	h := heard{Record: r, text: textOf(r)}
+	h.Body = nil
+	s.heard = append(s.heard, h)
+}
+func (s *station) Acknowledged(time.Time, int) {}
+func (s *station) Event(_ time.Time, code, text string) {
+	s.events = append(s.events, code+": "+text)
+}
+
+// textOf writes the top-level values of a record: "pnum=0 dir=64".
+func textOf(r machine.Record) string {
+	var b strings.Builder
+	for i := 0; i < len(r.Body.Nodes); i = r.Body.Next(i) {
+		n := &r.Body.Nodes[i]
+		if n.Field == nil || n.Field.Hidden || n.Field.Part {
+			continue
+		}
+		if n.BodyLen > 0 {
+			fmt.Fprintf(&b, " %s=%s", n.Field.Name, r.Body.AppendText(nil, i))
+		} else {
+			fmt.Fprintf(&b, " %s=%d", n.Field.Name, int64(n.Num))
+		}
+	}
+	return strings.TrimPrefix(b.String(), " ")
+}
+
+// got returns the texts of what was heard of a kind.
+func (s *station) got(message string) (texts []string) {
+	for _, h := range s.heard {
+		if h.Message == message {
+			texts = append(texts, h.text)
+		}
+	}
+	return texts
+}
+
+// last returns the text of the last of a kind, "" for none.
+func (s *station) last(message string) string {
+	list := s.got(message)
+	if len(list) == 0 {
+		return ""
+	}
+	return list[len(list)-1]
+}
+
+// cable joins one server and its bots, without a tape. It loses datagrams with a
+// probability.
+type cable struct {
+	t      testing.TB
+	now    time.Time
+	server *station
+	bots   []*station
+	queue  deliveries
+	n      int
+	random *rand.Rand
+	loss   float64
+	log    []string // every output, as text
+	conns  map[machine.Conn]*station
+}
+
+func newCable(t testing.TB, cfg ServerConfig, bots ...BotConfig) *cable {
+	cfg.Addr = serverAddr
+	w := &cable{t: t, now: epoch, random: rand.New(rand.NewPCG(cfg.Seed, 9)), conns: map[machine.Conn]*station{}}
+	w.server = &station{name: "server", addr: serverAddr}
+	w.server.machine = NewServer(cfg, w.server)
+	for i, b := range bots {
+		s := &station{name: fmt.Sprint("bot", i+1)}
+		s.addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(2 + i)}), 50111)
+		b.Server, b.Local = serverAddr, s.addr
+		if b.Name == "" {
+			b.Name = []string{"Ada", "Brin", "Caro"}[i%3]
+		}
+		s.machine = NewBot(b, s)
+		w.bots = append(w.bots, s)
+	}
+	return w
+}
+
+func (w *cable) post(to *station, in machine.Input) {
+	w.n++
+	heap.Push(&w.queue, delivery{w.now.Add(10 * time.Millisecond), w.n, to, in})
+}
+
+// run plays until a time has passed or all bots are done.
+func (w *cable) run(d time.Duration) {
+	end := w.now.Add(d)
+	for steps := 0; ; steps++ {
+		if steps > 1_000_000 {
+			w.t.Fatal("the machines do not come to rest")
+		}
+		next, who := w.next()
+		if next.IsZero() || next.After(end) {
+			w.now = end
+			return
+		}
+		w.now = next
+		if who != nil {
+			w.give(who, machine.Input{Kind: machine.Tick})
+			continue
+		}
+		p := heap.Pop(&w.queue).(delivery)
+		w.give(p.to, p.in)
+	}
+}
+
+// next returns when something happens next, and to whom a tick is due then.
+func (w *cable) next() (when time.Time, who *station) {
+	if len(w.queue) > 0 {
+		when = w.queue[0].at
+	}
+	for _, s := range append([]*station{w.server}, w.bots...) {
+		d := s.machine.Deadline()
+		if s.done || d.IsZero() {
+			continue
+		}
+		if d.Before(w.now) {
+			d = w.now
+		}
+		if when.IsZero() || d.Before(when) {
+			when, who = d, s
+		}
+	}
+	return when, who
+}
+
+func (w *cable) give(s *station, in machine.Input) {
+	if s.done {
+		return
+	}
+	for _, o := range s.machine.Handle(w.now, in) {
+		w.log = append(w.log, fmt.Sprintf("%s %d %d %v %x", s.name, o.Kind, o.Conn, o.Peer, o.Data))
+		checkRecords(w.t, s.name, o)
+		w.carry(s, o)
+	}
+}
+
+// carry does what a machine wants. The connections of bots are numbered by the
+// server's side as -1, -2, ...
+func (w *cable) carry(s *station, o machine.Output) {
+	switch o.Kind {
+	case machine.Done:
+		s.done = true
+	case machine.Dial:
+		id := machine.Conn(-1 - slices.Index(w.bots, s))
+		w.conns[id] = s
+		w.post(w.server, machine.Input{Kind: machine.Opened, Conn: id, Peer: netip.AddrPortFrom(s.addr.Addr(), 40000)})
+		w.post(s, machine.Input{Kind: machine.Opened, Conn: o.Conn, Peer: serverAddr})
+	case machine.SendDatagram:
+		for _, to := range append([]*station{w.server}, w.bots...) {
+			if to.addr == o.Peer && w.random.Float64() >= w.loss {
+				w.post(to, machine.Input{Kind: machine.Datagram, Peer: s.addr, Data: o.Data})
+			}
+		}
+	default:
+		to, id := w.server, machine.Conn(-1-slices.Index(w.bots, s))
+		if s == w.server {
+			to, id = w.conns[o.Conn], botConn
+		}
+		in := machine.Input{Kind: machine.Stream, Conn: id, Peer: s.addr, Data: o.Data}
+		if o.Kind != machine.SendStream {
+			in.Kind = machine.Closed
+		}
+		w.post(to, in)
+	}
+}
+
+// checkRecords checks that the records of an output tile its data, and that a
+// datagram of the server begins with its sequence and is not too large.
+func checkRecords(t testing.TB, name string, o machine.Output) {
+	t.Helper()
+	at := 0
+	for _, r := range o.Records {
+		if r.Offset != at || r.Size < 1 {
+			t.Fatalf("%s: %s stands at %d with %d bytes, want it at %d", name, r.Message, r.Offset, r.Size, at)
+		}
+		at += r.Size
+	}
+	if at != len(o.Data) {
+		t.Fatalf("%s: the records make %d bytes of %d", name, at, len(o.Data))
+	}
+	if o.Kind != machine.SendDatagram || name != "server" {
+		return
+	}
+	if len(o.Data) > datagramMost {
+		t.Fatalf("a datagram of %d bytes", len(o.Data))
+	}
+	for i, r := range o.Records {
+		if first := r.Message == "SP_SEQUENCE" || r.Message == "SP_UDP_REPLY"; first != (i == 0) {
+			t.Fatalf("%s is packet %d of a datagram", r.Message, i)
+		}
+		if r.Message != "SP_SEQUENCE" && r.Message != "SP_UDP_REPLY" && !overUDP[r.Message] {
+			t.Fatalf("%s goes over UDP", r.Message)
+		}
+	}
+}
+
+// script parses one that is right.
+func script(t testing.TB, text string) []Command {
+	t.Helper()
+	s, err := ParseScript(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}

@@ -1,0 +1,207 @@
+package netrek
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"opscope/cmd/refserver/internal/machine"
+	"opscope/schema"
+	"opscope/schema/wire"
+)
+
+// lookahead is more than the largest packet of either side: SP_S_PLANET with a
+// count of 255 has 1532 bytes.
+const lookahead = 2048
+
+// head is the bytes in front of a body: the type.
+const head = 1
+
+// clerk numbers, encodes and decodes the packets of one machine, and collects what
+// it has to do.
+type clerk struct {
+	protocol *schema.Protocol
+	side     schema.Sender // whose packets it encodes
+	packets  map[string]*schema.Packet
+	features *schema.Enum // keys of the table of features
+	observer machine.Observer
+	lastID   int
+	out      []machine.Output
+	encoder  schema.Encoder
+	decoder  schema.Decoder
+}
+
+// newClerk returns the clerk of a machine. It panics if the built-in schema does
+// not load, which is a programmer's mistake.
+func newClerk(side schema.Sender, o machine.Observer) *clerk {
+	p, err := schema.Builtin("netrek")
+	if err != nil {
+		panic(err)
+	}
+	if o == nil {
+		o = deaf{}
+	}
+	c := &clerk{protocol: p, side: side, packets: map[string]*schema.Packet{}, observer: o}
+	for _, k := range p.Packets {
+		c.packets[k.Name] = k
+	}
+	for _, e := range p.Enums {
+		if e.Name == "feature" {
+			c.features = e
+		}
+	}
+	return c
+}
+
+// newState returns what a fresh session has learned: no feature is on, and short
+// packets are off.
+func (c *clerk) newState() *schema.State {
+	s := c.protocol.NewState()
+	for _, f := range c.features.Values {
+		setEntry(s, "features", int64(f.Value), 0)
+	}
+	setEntry(s, "short_version", 0, 0)
+	return s
+}
+
+func setEntry(s *schema.State, table string, key int64, value int) {
+	s.Table(table).Set(key, schema.Entry{Values: []float64{float64(value)}, Origin: schema.Learned})
+}
+
+// setFeature notes the answer to a feature, by its name without regard to case. It
+// leaves names alone that the table does not have.
+func (c *clerk) setFeature(s *schema.State, name string, value int) {
+	if key, ok := c.features.ValueOf(strings.ToUpper(name)); ok {
+		setEntry(s, "features", int64(key), value)
+	}
+}
+
+// append appends a packet to b, and returns its record with its place in b but
+// without a number.
+func (c *clerk) append(b []byte, s *schema.State, message string, v schema.Values) (machine.Record, []byte, error) {
+	p := c.packets[message]
+	if p == nil {
+		panic("netrek: no packet is called " + message)
+	}
+	r := machine.Record{Message: message, Opcode: int(p.Opcode), Offset: len(b), Mode: -1, Seq: -1, Length: -1, Body: schema.NewTree(v)}
+	if i := r.Body.Field("password"); i >= 0 {
+		r.Body.Nodes[i].Field.Redact = schema.Secret // no log shows it
+	}
+	c.encoder.State, c.encoder.Head = s, head
+	out, err := c.encoder.Append(append(b, byte(p.Opcode)), c.protocol, message, p.Of(c.side)[0], r.Body)
+	if err != nil {
+		return r, b, err
+	}
+	r.Size = len(out) - len(b)
+	return r, out, nil
+}
+
+// read decodes the packet of the peer at the start of data. The error has the kind
+// Incomplete while there is less than one packet. The record borrows data.
+func (c *clerk) read(data []byte, s *schema.State, via schema.Transport) (machine.Record, *wire.Error) {
+	return c.decode(data[:min(len(data), lookahead)], s, via, textual(data[0]))
+}
+
+// readText decodes a text datagram of the peer, which is no packet of the game.
+func (c *clerk) readText(data []byte) (machine.Record, *wire.Error) {
+	return c.decode(data, nil, schema.UDP, !textual(data[0]))
+}
+
+func (c *clerk) decode(data []byte, s *schema.State, via schema.Transport, misplaced bool) (machine.Record, *wire.Error) {
+	r := machine.Record{Opcode: int(data[0]), Mode: -1, Seq: -1, Length: -1, Via: via}
+	p := c.protocol.Packet(uint64(data[0]), c.peer(), via)
+	if p == nil || len(p.Of(c.peer())) == 0 || misplaced {
+		r.Message = schema.UnknownName(uint64(data[0]))
+		return r, &wire.Error{Layer: "netrek", Size: len(data), Want: "a type that the peer sends", Got: fmt.Sprint(data[0]), Kind: wire.Malformed}
+	}
+	r.Message, r.Body = p.Name, &schema.Tree{Data: data}
+	c.decoder.State, c.decoder.Short = s, wire.Incomplete
+	if via == schema.UDP {
+		c.decoder.Short = wire.Malformed
+	}
+	if err := c.decoder.Decode(c.protocol, p.Name, p.Of(c.peer())[0], r.Body, 8*head, 8*len(data)); err != nil {
+		return r, err
+	}
+	r.Size = c.decoder.End / 8
+	return r, nil
+}
+
+// textual reports whether a type is the first letter of a text datagram.
+func textual(opcode byte) bool { return strings.IndexByte("?srb", opcode) >= 0 }
+
+// peer is the side that the clerk decodes.
+func (c *clerk) peer() schema.Sender {
+	if c.side == schema.Server {
+		return schema.Client
+	}
+	return schema.Server
+}
+
+// parcel is packets that travel together, in the making.
+type parcel struct {
+	data    []byte
+	records []machine.Record
+}
+
+// add puts a packet that stands at its own beginning of data into the parcel.
+func (p *parcel) add(c *clerk, r machine.Record, data []byte) {
+	c.lastID++
+	r.ID, r.Offset = c.lastID, len(p.data)
+	p.data = append(p.data, data...)
+	p.records = append(p.records, r)
+}
+
+// take returns the parcel as an output, and empties it.
+func (p *parcel) take(o machine.Output) machine.Output {
+	o.Data, o.Records = p.data, p.records
+	*p = parcel{}
+	return o
+}
+
+// take returns what there is to do, and forgets it.
+func (c *clerk) take() []machine.Output {
+	out := c.out
+	c.out = nil
+	return out
+}
+
+// body is a decoded packet, for reading single fields of it.
+type body struct{ *schema.Tree }
+
+// number returns a top-level number, 0 where there is none.
+func (b body) number(name string) int {
+	n, _ := b.Value(name)
+	return int(int64(n))
+}
+
+// text returns a top-level text, "" where there is none.
+func (b body) text(name string) string {
+	i := b.Field(name)
+	if i < 0 {
+		return ""
+	}
+	return string(b.AppendText(nil, i))
+}
+
+// clip returns what of a text fits n bytes of Latin-1.
+func clip(s string, n int) string {
+	var out []rune
+	for _, r := range s {
+		if len(out) == n {
+			break
+		}
+		if r > 0xff {
+			r = '?'
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}
+
+// deaf is the observer of a machine that has none.
+type deaf struct{}
+
+func (deaf) Received(time.Time, netip.AddrPort, machine.Record) {}
+func (deaf) Acknowledged(time.Time, int)                        {}
+func (deaf) Event(time.Time, string, string)                    {}

@@ -1,0 +1,224 @@
+package netrek
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"time"
+
+	"opscope/cmd/refserver/internal/machine"
+	"opscope/schema"
+)
+
+const (
+	// frameEvery is the base frame of the game. Clients that do not ask for fewer
+	// updates get one a frame.
+	frameEvery = 100 * time.Millisecond
+	// helloWithin is how long CP_SOCKET may take (section 8), loginWithin how long
+	// the login may take, silentFor how long a client may then be silent.
+	helloWithin = 30 * time.Second
+	loginWithin = 5 * time.Minute
+	silentFor   = 10 * time.Minute
+	// maxSessions and maxStrangers bound what strangers can make the server keep
+	// and say, maxQueue who waits for a slot.
+	maxSessions  = 64
+	maxStrangers = 100
+	maxQueue     = 8
+)
+
+// ServerConfig is what a server is to be. The zero value of each field but Addr
+// means the default that stands beside it.
+type ServerConfig struct {
+	Addr  netip.AddrPort // where it listens, TCP and UDP alike
+	Seed  uint64
+	Slots int      // how many may play at once; 32, which is also the most
+	NoUDP bool     // it refuses every request for UDP
+	MOTD  []string // lines; a welcome
+	// Board is told who plays, for a Directory that answers queries; nil for none.
+	Board *Board
+	// Near has all players start near one place, so that they meet soon.
+	Near bool
+}
+
+// server is a Netrek server. One Handle serves one input.
+type server struct {
+	*clerk
+	cfg       ServerConfig
+	world     *world
+	sessions  []*session // in the order of their connections
+	queue     []*session // those without a slot, in their order
+	advanced  time.Time
+	strangers int // datagrams of nobody, as far as they were told
+}
+
+// NewServer returns a server. It has nothing to do until a connection is opened;
+// which port it listens on is its host's business.
+func NewServer(cfg ServerConfig, o machine.Observer) machine.Machine {
+	if cfg.Slots <= 0 || cfg.Slots > MaxSlots {
+		cfg.Slots = MaxSlots
+	}
+	if cfg.MOTD == nil {
+		cfg.MOTD = []string{"Welcome to the opscope reference server.", "", "\t@@@"}
+	}
+	random := rand.New(rand.NewPCG(cfg.Seed, 2))
+	s := &server{clerk: newClerk(schema.Server, o), cfg: cfg}
+	s.world = &world{random: random, planets: newPlanets(random), news: s.report, near: cfg.Near}
+	for i := range s.world.pilots {
+		s.world.pilots[i] = &pilot{slot: i}
+		s.world.pilots[i].vacate()
+	}
+	return s
+}
+
+// Handle takes one input and returns what to do.
+func (s *server) Handle(now time.Time, in machine.Input) []machine.Output {
+	s.advance(now)
+	switch in.Kind {
+	case machine.Opened:
+		s.opened(now, in)
+	case machine.Stream:
+		if c := s.ofConn(in.Conn); c != nil {
+			c.stream(now, in.Data)
+		}
+	case machine.Closed, machine.Refused:
+		if c := s.ofConn(in.Conn); c != nil {
+			c.gone = true
+			c.end("closed", "the client has closed the connection")
+		}
+	case machine.Datagram:
+		s.datagram(now, in.Peer, in.Data)
+	}
+	s.settle(now)
+	return s.take()
+}
+
+// Deadline returns when the next frame is due; never, while nobody is connected.
+func (s *server) Deadline() time.Time {
+	if len(s.sessions) == 0 {
+		return time.Time{}
+	}
+	return s.advanced.Add(frameEvery)
+}
+
+func (s *server) ofConn(conn machine.Conn) *session {
+	i := slices.IndexFunc(s.sessions, func(c *session) bool { return c.conn == conn })
+	if i < 0 {
+		return nil
+	}
+	return s.sessions[i]
+}
+
+// opened waits for what a client says, unless there are too many.
+func (s *server) opened(now time.Time, in machine.Input) {
+	if len(s.sessions) >= maxSessions {
+		s.observer.Event(now, "refused", fmt.Sprintf("%s: there are %d sessions", in.Peer, maxSessions))
+		s.out = append(s.out, machine.Output{Kind: machine.Abort, Conn: in.Conn})
+		return
+	}
+	s.sessions = append(s.sessions, newSession(s, now, in))
+}
+
+// datagram finds whose it is: a peer's that is tied to a session, or one that
+// verifies the request of a session from the same host (section 7). All others are
+// strangers', and leave nothing behind.
+func (s *server) datagram(now time.Time, peer netip.AddrPort, data []byte) {
+	for _, c := range s.sessions {
+		if c.udp.remote == peer {
+			c.datagram(now, data)
+			return
+		}
+	}
+	if c := s.verifies(peer, data); c != nil {
+		c.udp.remote = peer
+		c.datagram(now, data)
+		return
+	}
+	if s.strangers++; s.strangers <= maxStrangers {
+		s.observer.Event(now, "stranger", fmt.Sprintf("%d bytes from %s, who is tied to no session", len(data), peer))
+	}
+}
+
+// verifies returns the session that a datagram from a new peer belongs to: one that
+// waits for it, first of all the one that announced this port.
+func (s *server) verifies(peer netip.AddrPort, data []byte) *session {
+	if len(data) == 0 {
+		return nil
+	}
+	r, err := s.read(data, nil, schema.UDP)
+	if err != nil || r.Message != "CP_UDP_REQ" || (body{r.Body}).number("request") != requestVerify {
+		return nil
+	}
+	var found *session
+	for _, c := range s.sessions {
+		if c.udp.phase != udpAsked || c.address.Addr() != peer.Addr() {
+			continue
+		}
+		if c.udp.port == int(peer.Port()) {
+			return c
+		}
+		if found == nil {
+			found = c
+		}
+	}
+	return found
+}
+
+// advance moves the world by the frames that are due, and tells of it. What a host
+// has slept through is not caught up with.
+func (s *server) advance(now time.Time) {
+	if len(s.sessions) == 0 {
+		s.advanced = now
+		return
+	}
+	if now.Sub(s.advanced) < frameEvery {
+		return
+	}
+	if s.advanced = s.advanced.Add(frameEvery); now.Sub(s.advanced) >= frameEvery {
+		s.advanced = now
+	}
+	s.world.step()
+	s.seat(now)
+	for _, c := range s.sessions {
+		c.frame(now)
+	}
+}
+
+// settle buries the sessions that have ended, and hands over what was written.
+func (s *server) settle(now time.Time) {
+	for _, c := range s.sessions {
+		c.expire(now)
+	}
+	for i := 0; i < len(s.sessions); i++ {
+		if c := s.sessions[i]; c.ended != "" {
+			s.sessions = slices.Delete(s.sessions, i, i+1)
+			c.bury(now)
+			i = -1 // others may have ended over it
+		}
+	}
+	for _, c := range s.sessions {
+		c.flush()
+	}
+	if s.cfg.Board != nil {
+		s.cfg.Board.Set(s.playing(), len(s.queue))
+	}
+}
+
+// playing counts the slots in use.
+func (s *server) playing() (n int) {
+	for _, p := range s.world.pilots {
+		if p.status != free {
+			n++
+		}
+	}
+	return n
+}
+
+// all calls f for every session that has logged in.
+func (s *server) all(f func(c *session)) {
+	for _, c := range s.sessions {
+		if c.named && c.ended == "" {
+			f(c)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package netrek
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"opscope/cmd/refserver/internal/machine"
+	"opscope/schema"
+)
+
+// datagramMost is the most that the usual server puts into a datagram (section 1).
+const datagramMost = 1024
+
+// The requests of CP_UDP_REQ and the answers to them (sections 3 and 6.7).
+const (
+	requestTCP    = 0
+	requestUDP    = 1
+	requestVerify = 2
+	requestFull   = 3
+	requestMode   = 4
+
+	replyTCP    = 0
+	replyUDP    = 1
+	replyDenied = 2
+	replyVerify = 3
+
+	connectPort   = 0 // the client sends first
+	connectPacket = 1 // the server does
+
+	modeTCP    = 0
+	modeSimple = 1
+	modeFat    = 2
+	modeDouble = 3
+)
+
+// swappedVersion is the port of a denial that a mismatch of versions has: a 16-bit
+// swap in a 32-bit field (section 7).
+const swappedVersion = 0x00010000
+
+// overUDP is the packets that go over UDP while that is on (section 7). Everything
+// else goes over TCP.
+var overUDP = newOverUDP()
+
+func newOverUDP() map[string]bool {
+	set := map[string]bool{}
+	for _, name := range []string{
+		"KILLS", "TORP_INFO", "PHASER", "PLASMA_INFO", "YOU", "PLANET", "FLAGS", "HOSTILE", "PLAYER", "TORP", "PLASMA", "STATS", "STATUS", "PING",
+		"GENERIC_32", "FLAGS_ALL", "S_YOU", "S_YOU_SS", "S_PLANET", "S_PHASER", "S_KILLS", "S_PLAYER", "S_TORP", "S_TORP_INFO", "S_8_TORP", "S_STATS",
+	} {
+		set["SP_"+name] = true
+	}
+	return set
+}
+
+// udpPhase is how far the talk about UDP has come.
+type udpPhase uint8
+
+const (
+	udpOff   udpPhase = iota
+	udpAsked          // the client has asked, and has to verify
+	udpOn
+)
+
+// udp is the UDP flow of a session.
+type udp struct {
+	phase    udpPhase
+	mismatch bool           // the client speaks another version of it
+	remote   netip.AddrPort // once it has verified
+	port     int            // that the client has announced
+	mode     int            // modeTCP keeps the flow open, and silent
+	sequence uint16         // of the last datagram
+	pending  parcel
+}
+
+// carries reports whether a packet goes over UDP.
+func (u *udp) carries(message string) bool {
+	return u.phase == udpOn && u.mode != modeTCP && overUDP[message]
+}
+
+// udpRequest is section 7, from the server's side.
+func (c *session) udpRequest(now time.Time, via schema.Transport, b body) {
+	u := &c.udp
+	switch b.number("request") {
+	case requestTCP:
+		c.closeUDP()
+		c.reply(replyTCP, 0)
+	case requestUDP:
+		c.openUDP(now, b)
+	case requestVerify:
+		if via != schema.UDP {
+			c.complain(now, "ignored", "a verification over TCP")
+			return
+		}
+		if u.phase == udpAsked {
+			u.phase, u.mode, u.sequence = udpOn, modeSimple, 0
+			// The first datagram has no sequence.
+			r, data, err := c.server.append(nil, c.state, "SP_UDP_REPLY", schema.Values{"reply": replyVerify, "port": 0})
+			if err == nil {
+				u.pending.add(c.server.clerk, r, data)
+			}
+		}
+	case requestFull:
+		c.everything(now)
+	case requestMode:
+		c.setMode(b.number("connmode"))
+	}
+}
+
+// openUDP answers a request for UDP. One while it is on starts again.
+func (c *session) openUDP(now time.Time, b body) {
+	port, mode := b.number("port"), b.number("connmode")
+	switch {
+	case c.udp.mismatch:
+		c.reply(replyDenied, swappedVersion)
+		return
+	case c.server.cfg.NoUDP:
+		c.reply(replyDenied, 0)
+		return
+	case port < 1 || port > 0xffff || mode != connectPort && mode != connectPacket:
+		c.complain(now, "ignored", fmt.Sprintf("UDP to port %d in mode %d", port, mode))
+		return
+	}
+	c.closeUDP()
+	c.udp.phase, c.udp.port = udpAsked, port
+	own := int(c.server.cfg.Addr.Port())
+	if mode == connectPacket {
+		r, data, err := c.server.append(nil, c.state, "SP_UDP_REPLY", schema.Values{"reply": replyUDP, "port": own})
+		if err == nil {
+			var p parcel
+			p.add(c.server.clerk, r, data)
+			to := netip.AddrPortFrom(c.address.Addr(), uint16(port))
+			c.server.out = append(c.server.out, p.take(machine.Output{Kind: machine.SendDatagram, Peer: to}))
+		}
+	}
+	c.reply(replyUDP, own)
+}
+
+// reply answers over TCP.
+func (c *session) reply(reply, port int) {
+	c.post("SP_UDP_REPLY", schema.Values{"reply": reply, "port": port}, true)
+}
+
+// closeUDP goes back to TCP. What waits for a datagram still goes out.
+func (c *session) closeUDP() {
+	c.flushDatagram()
+	c.udp = udp{mismatch: c.udp.mismatch}
+}
+
+// setMode chooses what goes over the flow. Fat and double UDP are refused.
+func (c *session) setMode(mode int) {
+	switch mode {
+	case modeTCP:
+		c.flushDatagram()
+		c.udp.mode = modeTCP
+		c.warn(texts[94], 94)
+	case modeSimple:
+		c.udp.mode = modeSimple
+		c.warn(texts[95], 95)
+	case modeFat:
+		c.udp.mode = modeSimple
+		c.warn(texts[96], 96)
+	case modeDouble:
+		c.udp.mode = modeSimple
+		c.warn(texts[97], 97)
+	default:
+		c.warn(texts[93], 93)
+	}
+}
+
+// putDatagram adds a packet to the pending datagram, or to a new one, which begins
+// with its sequence.
+func (c *session) putDatagram(r machine.Record, data []byte) {
+	u := &c.udp
+	if len(u.pending.data)+len(data) > datagramMost {
+		c.flushDatagram()
+	}
+	if len(u.pending.data) == 0 {
+		u.sequence++
+		s, head, err := c.server.append(nil, c.state, "SP_SEQUENCE", schema.Values{"flag8": c.sequenceFlags(), "sequence": int(u.sequence)})
+		if err == nil {
+			s.Seq = int(u.sequence)
+			u.pending.add(c.server.clerk, s, head)
+		}
+	}
+	u.pending.add(c.server.clerk, r, data)
+}
+
+// sequenceFlags is what SP_SEQUENCE says of the player's flags (section 6.2).
+func (c *session) sequenceFlags() int {
+	flags := c.pilot.flags
+	if !c.has("19FLAGS") {
+		return flags >> 8 & 0xff
+	}
+	packed := 0
+	for i, f := range []int{flagShield, flagRepair, flagBomb, flagCloak, flagWep, flagEng, flagRefit, flagDockOK} {
+		if flags&f != 0 {
+			packed |= 1 << i
+		}
+	}
+	return packed
+}
+
+func (c *session) flushDatagram() {
+	if u := &c.udp; len(u.pending.data) > 0 {
+		c.server.out = append(c.server.out, u.pending.take(machine.Output{Kind: machine.SendDatagram, Peer: u.remote}))
+	}
+}
+
+// ping asks for a round trip.
+func (c *session) ping(now time.Time) {
+	c.pinged = now
+	c.number++
+	c.send("SP_PING", schema.Values{"number": c.number, "lag": c.lag, "tloss_sc": 0, "tloss_cs": 0, "iloss_sc": 0, "iloss_cs": 0})
+}
+
+// pong takes the answer to a ping. Over TCP one with the number 0 starts or stops
+// them.
+func (c *session) pong(now time.Time, via schema.Transport, b body) {
+	number := b.number("number")
+	if via == schema.TCP && number == 0 {
+		if c.pinging = b.number("pingme") == 1; c.pinging {
+			c.say("Server sending PING packets at 2 second intervals")
+		}
+		return
+	}
+	if number == int(c.number) {
+		c.lag = int(min(now.Sub(c.pinged).Milliseconds(), 0xffff))
+	}
+}
