@@ -88,8 +88,8 @@ func TestReceivedAndSecrets(t *testing.T) {
 func TestBotsHaveTwoEnds(t *testing.T) {
 	var b strings.Builder
 	p := NewWriter(&b).Peer(Peer{Name: "Ada", Addr: client, Stream: netip.MustParseAddrPort("10.0.0.2:50110")})
-	p.Received(when, server, machine.Record{Mode: -1, Seq: -1, Length: 3, Offset: -1})
-	p.Received(when, server, machine.Record{Mode: 0, Seq: -1, Length: -1, Offset: -1})
+	p.Received(when, server, machine.Record{Via: schema.TCP, Mode: -1, Seq: -1, Length: 3, Offset: -1})
+	p.Received(when, server, machine.Record{Via: schema.UDP, Mode: 0, Seq: -1, Length: -1, Offset: -1})
 	tcp, udp, _ := strings.Cut(b.String(), "\n")
 	if !strings.Contains(tcp, `"dst":"10.0.0.2:50110"`) || !strings.Contains(udp, `"dst":"10.0.0.2:50111"`) {
 		t.Errorf("got %s", b.String())
