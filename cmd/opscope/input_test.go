@@ -201,7 +201,8 @@ func TestReadBackDamaged(t *testing.T) {
 // JSON Schema says.
 func TestJSONSchema(t *testing.T) {
 	for _, capture := range allCaptures(t) {
-		for _, flags := range [][]string{{"--summary"}, {"--raw", "--show-secrets"}, {"--hold", "0"}, {"--protocol", "wulfram"}} {
+		protocol := filepath.Base(filepath.Dir(capture))
+		for _, flags := range [][]string{{"--summary"}, {"--raw", "--show-secrets"}, {"--hold", "0"}, {"--protocol", protocol}} {
 			objects(t, good(t, append([]string{"-T", "json", capture}, flags...)...))
 		}
 	}
