@@ -125,7 +125,7 @@ func TestReceiverKeepsNothingOfItsCaller(t *testing.T) {
 	r.Learn(testTable)
 	body := []byte("two")
 	r.Receive(orderedOp, 2, body)
-	copy(body, "XXX")
+	copy(body, "changed")
 	out, _, _ := r.Receive(orderedOp, 1, []byte("one"))
 	if len(out) != 2 || string(out[1].Body) != "two" {
 		t.Errorf("delivered %v, want one and two", out)
