@@ -2,10 +2,12 @@ package reassembly
 
 // Conn is one TCP connection, both directions.
 //
-// A stream starts at the byte after its SYN. Where neither that nor the answer
-// to it was captured, it starts with the first data seen, at once, which is offset
-// 0; what comes with a lower sequence afterwards is reported as BeforeStart and
-// not delivered, since waiting for it would delay what every joined stream has.
+// A stream starts at the byte after its SYN. Where that was not captured, its answer
+// tells the start: the other side's SYN, or the bare acknowledgement that ends the
+// handshake. Where none of these was, it starts with the first data seen, at once,
+// which is offset 0; what comes with a lower sequence afterwards is reported as
+// BeforeStart and not delivered, since waiting for it would delay what every joined
+// stream has. What lies between such bytes and offset 0 is a Gap, told at the end.
 //
 // What comes early waits, until the hole before it is filled or given up: when the
 // stream has made no progress for Options.Wait, when too much waits, or when an
@@ -45,6 +47,9 @@ func (c *Conn) Add(g *Segment) bool {
 	}
 	s.counters.Segments++
 	if g.Flags&ACK != 0 {
+		if !peer.started && s.endsHandshake(g) {
+			peer.start(g.Ack)
+		}
 		peer.acknowledge(g.Ack)
 	}
 	if g.Flags&RST != 0 {
@@ -65,6 +70,7 @@ func (c *Conn) Flush() {
 	for side := range c.streams {
 		s := &c.streams[side]
 		s.skipAll(NotCaptured)
+		s.tellEarly()
 		s.rewait()
 	}
 }
@@ -77,6 +83,9 @@ func (c *Conn) Done() bool {
 
 // Ended reports whether the stream of one side has ended.
 func (c *Conn) Ended(side Side) bool { return c.reset || c.stream(side).closed }
+
+// Waits reports whether something of one side waits behind a hole.
+func (c *Conn) Waits(side Side) bool { return c.stream(side).waits() }
 
 // Counters returns the counts of the stream of one side.
 func (c *Conn) Counters(side Side) Counters { return c.stream(side).counters }
@@ -138,6 +147,11 @@ func (c *Conn) handshake(s, peer *stream, g *Segment) {
 		c.opened = true
 		opener.note(Opened, g, 0, 0)
 	}
+}
+
+// endsHandshake reports whether g, of the side that opened, answers the peer's SYN.
+func (s *stream) endsHandshake(g *Segment) bool {
+	return s.syn && g.Seq == s.isn+1 && s.high == 0 && g.length() == 0 && g.Flags&(SYN|FIN|RST) == 0
 }
 
 // abort takes a RST. One with a sequence number that its receiver would not

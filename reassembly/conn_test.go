@@ -25,11 +25,16 @@ func (r *transcript) Chunk(c Chunk) {
 	if len(text) > 40 {
 		text = fmt.Sprintf("(%d bytes)", len(text))
 	}
+	if c.Cut {
+		text += " cut"
+	}
 	r.printf("%d chunk %d %s", c.Side, c.Offset, text)
 }
 
 func (r *transcript) Gap(g Gap) {
-	r.advance(g.Side, g.Offset, g.Bytes)
+	if g.Offset >= 0 || g.Offset+g.Bytes > 0 { // else it lies before the start
+		r.advance(g.Side, g.Offset, g.Bytes)
+	}
 	r.lost[g.Side] += g.Bytes
 	r.printf("%d gap %d+%d %s after %d before %d", g.Side, g.Offset, g.Bytes, g.Reason, g.After, g.Before)
 }
@@ -140,6 +145,28 @@ func TestConn(t *testing.T) {
 			steps: []step{data(0, 104, "BBBB"), data(0, 100, "AAAA"), data(0, 102, "AABBBBCC")},
 			want: `0 joined_mid_stream 0; 0 chunk 0 BBBB; 0 before_start -4+4;
 				0 before_start -2+2; 0 overlap 0+4; 0 chunk 4 CC`,
+		}, {
+			name: "what lies between early bytes and the start is a gap, told at the end",
+			steps: []step{data(0, 120, "BBBB"), data(0, 104, "AA"), data(0, 100, "ZZ"), data(0, 106, "AA"),
+				data(0, 118, "YY"), data(0, 110, "XX")},
+			flush: true,
+			want: `0 joined_mid_stream 0; 0 chunk 0 BBBB; 0 before_start -16+2; 0 before_start -20+2; 0 before_start -14+2;
+				0 before_start -2+2; 0 before_start -10+2; 0 gap -18+2 not_captured after 3 before 4;
+				0 gap -12+2 not_captured after 4 before 6; 0 gap -8+6 not_captured after 6 before 5`,
+		}, {
+			name:  "a gap before the start is told once, and before the end",
+			steps: []step{data(0, 120, "BBBB"), data(0, 110, "XX"), fin(0, 124, ""), data(0, 110, "XX")},
+			flush: true,
+			want: `0 joined_mid_stream 0; 0 chunk 0 BBBB; 0 before_start -10+2; 0 gap -8+8 not_captured after 2 before 1;
+				0 closed 4; 0 before_start -10+2`,
+		}, {
+			name:  "the acknowledgement of the answer to a SYN tells where the other stream starts",
+			steps: []step{syn(0, 99), ack(0, 100, 500), data(1, 504, "BBBB"), data(1, 500, "AAAA"), synAck(1, 499, 100)},
+			want:  `0 opened 0; 1 out_of_order 0+4; 1 chunk 0 AAAA; 1 chunk 4 BBBB; 1 out_of_order 0`,
+		}, {
+			name:  "an acknowledgement behind data tells no start",
+			steps: []step{syn(0, 99), data(0, 100, "CC"), ack(0, 102, 504), data(1, 504, "BBBB"), data(1, 500, "AAAA")},
+			want:  `0 opened 0; 0 chunk 0 CC; 1 joined_mid_stream 0; 1 chunk 0 BBBB; 1 before_start -4+4`,
 		}, {
 			name:  "bare acknowledgements do not start a stream",
 			steps: []step{ack(0, 99, 500), ack(0, 100, 500), data(0, 110, "AAAA")},
@@ -409,7 +436,7 @@ func TestConn(t *testing.T) {
 		{
 			name:  "B70: a cut segment brings what there is and a gap of the rest",
 			steps: []step{cut(0, 100, "AAAABBBB", 4), data(0, 108, "CCCC")},
-			want:  `0 joined_mid_stream 0; 0 chunk 0 AAAA; 0 gap 4+4 snap_length after 1 before 1; 0 chunk 8 CCCC`,
+			want:  `0 joined_mid_stream 0; 0 chunk 0 AAAA cut; 0 gap 4+4 snap_length after 1 before 1; 0 chunk 8 CCCC`,
 		}, {
 			name:  "B70: headers alone keep the offsets right",
 			steps: []step{syn(0, 99), cut(0, 100, "AAAA", 0), cut(0, 108, "CCCC", 0), cut(0, 104, "BBBB", 0), fin(0, 112, "")},
@@ -418,11 +445,11 @@ func TestConn(t *testing.T) {
 		}, {
 			name:  "B70: a whole copy fills a cut segment that waits",
 			steps: []step{syn(0, 99), cut(0, 104, "BBBBCCCC", 4), data(0, 104, "BBBBCCCC"), data(0, 100, "AAAA")},
-			want:  `0 opened 0; 0 retransmission 4+8; 0 out_of_order 0+4; 0 chunk 0 AAAA; 0 chunk 4 BBBB; 0 chunk 8 CCCC`,
+			want:  `0 opened 0; 0 retransmission 4+8; 0 out_of_order 0+4; 0 chunk 0 AAAA; 0 chunk 4 BBBB cut; 0 chunk 8 CCCC`,
 		}, {
 			name:  "B70: a whole copy of a cut segment comes too late when its gap is told",
 			steps: []step{cut(0, 100, "AAAABBBB", 4), data(0, 100, "AAAABBBB"), data(0, 104, "BBBB"), data(0, 108, "CCCC")},
-			want: `0 joined_mid_stream 0; 0 chunk 0 AAAA; 0 gap 4+4 snap_length after 1 before 1; 0 retransmission 0+8;
+			want: `0 joined_mid_stream 0; 0 chunk 0 AAAA cut; 0 gap 4+4 snap_length after 1 before 1; 0 retransmission 0+8;
 				0 too_late 4+4; 0 chunk 8 CCCC`,
 		}, {
 			name:  "B70: a part that waits stands in the middle of a cut segment",

@@ -22,6 +22,7 @@ type Chunk struct {
 	Side   Side
 	Offset int64 // bytes from the start of the stream
 	Data   []byte
+	Cut    bool // the packet had more behind Data, which the capture has cut
 	Packet int
 	Time   time.Time
 }
@@ -29,7 +30,7 @@ type Chunk struct {
 // Gap is a run of stream bytes that the capture does not have.
 type Gap struct {
 	Side   Side
-	Offset int64 // bytes from the start of the stream
+	Offset int64 // bytes from the start of the stream; negative before the first one delivered
 	Bytes  int64
 	After  int       // number of the last packet before the gap, 0 for none
 	Before int       // number of the packet after it; of SnapLength, the packet that was cut

@@ -18,6 +18,11 @@ type held struct {
 // size is the memory that h takes.
 func (h *held) size() int { return cap(h.data) + heldOverhead }
 
+// cuts reports whether h, which may be nil, marks the end of another one's packet as cut.
+func (h *held) cuts(o *held) bool {
+	return h != nil && len(h.data) == 0 && h.off == o.end && h.packet == o.packet
+}
+
 // hold copies the bytes of p that are not held already.
 func (s *stream) hold(p piece) {
 	at := &s.head

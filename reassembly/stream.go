@@ -35,6 +35,7 @@ type stream struct {
 	cutPacket  int       // packet of the bytes that are cut
 	cutTime    time.Time // and its time
 	lost       [2]int64  // the last gap, from and to
+	early      early
 
 	astray   bool   // a segment was set aside, and none came since that was not
 	strayEnd uint32 // sequence number after it
@@ -166,7 +167,7 @@ func (s *stream) take(g *Segment) {
 	s.astray = false
 	s.progress = s.conn.assembler.now
 	s.high = s.next + int64(len(g.Payload))
-	s.deliver(g.Payload, g.Packet, g.Time)
+	s.deliver(g.Payload, false, g.Packet, g.Time)
 }
 
 // join starts the stream at a segment in its midst. It reports whether there is
@@ -182,6 +183,7 @@ func (s *stream) join(g *Segment, length int64) bool {
 		start++ // acknowledged already: a probe with its byte of garbage
 	}
 	s.start(start)
+	s.early.begin(g)
 	s.note(Joined, g, 0, 0)
 	return true
 }
@@ -243,6 +245,7 @@ func (s *stream) place(g *Segment, p piece) {
 	}
 	if p.off < 0 {
 		s.note(BeforeStart, g, p.off, min(p.end, 0)-p.off)
+		s.keepEarly(p)
 		if p.end <= 0 {
 			return
 		}
@@ -268,7 +271,7 @@ func (s *stream) pass(p *piece) {
 	if s.head != nil {
 		end = min(end, s.head.off)
 	}
-	s.deliver(p.data[:end-p.off], p.packet, p.time)
+	s.deliver(p.data[:end-p.off], s.head == nil && end < p.end, p.packet, p.time)
 	s.progress = s.conn.assembler.now
 	p.trim(end)
 	if s.head == nil {
@@ -319,13 +322,14 @@ func (s *stream) drain() {
 		switch {
 		case h != nil && h.off <= s.next:
 			s.unlink()
-			s.deliver(h.data, h.packet, h.time)
+			s.deliver(h.data, s.head.cuts(h), h.packet, h.time)
 			s.cutTo(h.end, h.packet, h.time)
 			s.conn.assembler.release(h)
 		case s.cut > s.next:
 			s.gap(s.cutEnd(), SnapLength, s.cutPacket, s.cutTime)
 		case s.next == s.fin && !s.closed:
 			s.closed = true
+			s.tellEarly()
 			s.tell(Closed, s.next, 0, s.finSeen.packet, s.finSeen.time)
 			return
 		default:
@@ -334,8 +338,9 @@ func (s *stream) drain() {
 	}
 }
 
-// deliver hands over the next bytes of the stream.
-func (s *stream) deliver(data []byte, packet int, at time.Time) {
+// deliver hands over the next bytes of the stream, behind which the capture may have
+// cut others of the packet.
+func (s *stream) deliver(data []byte, cut bool, packet int, at time.Time) {
 	s.lastPacket = packet
 	if len(data) == 0 {
 		return
@@ -344,7 +349,7 @@ func (s *stream) deliver(data []byte, packet int, at time.Time) {
 	s.next += int64(len(data))
 	s.counters.Bytes += int64(len(data))
 	s.history.keep(off, data)
-	s.conn.handler.Chunk(Chunk{Side: s.side, Offset: off, Data: data, Packet: packet, Time: at})
+	s.conn.handler.Chunk(Chunk{Side: s.side, Offset: off, Data: data, Cut: cut, Packet: packet, Time: at})
 }
 
 // gap gives up the bytes up to to; packet is the one after them.
