@@ -916,7 +916,7 @@ func caseRange(word string, enum *Enum, pos Pos) (low, high uint64, err error) {
 func (s *listScope) lookup(e *expr) error {
 	name := e.path[0]
 	switch {
-	case name == "state":
+	case name == "state" && s.names[name] == nil:
 		return s.lookupState(e)
 	case name == "index" && len(e.path) == 1 && s.names[name] == nil:
 		e.op = opIndex
@@ -932,6 +932,9 @@ func (s *listScope) lookup(e *expr) error {
 			return nil
 		}
 		return s.unknown(e)
+	}
+	if len(e.args) > 0 {
+		return errorAt(e.pos, "%q is a field here, and hides the tables", name)
 	}
 	for i, member := range e.path[1:] {
 		if b.flags != nil && i == len(e.path)-2 {

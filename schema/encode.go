@@ -183,6 +183,8 @@ func (e *Encoder) absent(o *op, s *span) bool {
 	case o.kind == opComputed:
 		e.store(o, e.m.eval(o.value))
 		return e.sound()
+	case o.kind == opJoin && o.lacks(e.t, s):
+		return e.fail("a value", "nothing")
 	case o.kind == opJoin:
 		e.store(o, e.m.join(o))
 		return true
@@ -192,6 +194,8 @@ func (e *Encoder) absent(o *op, s *span) bool {
 	case o.joined != nil && e.t.Find(s.from, s.to, o.joined.field.Name) >= 0:
 		v, ok := e.integer(o.joined, e.t.Find(s.from, s.to, o.joined.field.Name))
 		return ok && e.writeNumber(o, v>>uint(o.shift)&(1<<uint(o.bits)-1), o.bits)
+	case o.joined != nil && o.joined.apart(o):
+		return e.writeNumber(o, 0, o.bits)
 	case o.counts != "":
 		n := 0
 		if i := e.t.Find(s.from, s.to, o.counts); i >= 0 {
@@ -216,6 +220,17 @@ func (e *Encoder) absent(o *op, s *span) bool {
 		}
 	}
 	return e.fail("a value", "nothing")
+}
+
+// apart reports whether a join stands in a case of a switch that its part does not: the
+// part means nothing where another case is taken.
+func (o *op) apart(part *op) bool { return !strings.HasPrefix(part.choice, o.choice) }
+
+// lacks reports whether parts of a join that may be left out are not among the values.
+func (o *op) lacks(t *Tree, s *span) bool {
+	return slices.ContainsFunc(o.parts, func(p joinPart) bool {
+		return o.apart(p.op) && t.Find(s.from, s.to, p.op.field.Name) < 0
+	})
 }
 
 // isOffset notes where an offset stands that is filled in later.

@@ -84,7 +84,11 @@ func TestNetrekVectors(t *testing.T) {
 				if err != nil || f.Size != len(data) {
 					t.Fatalf("got a frame of %d bytes (%v), want %d\n%s", f.Size, err, len(data), hex.Dump(data))
 				}
-				if k := p.Packet(f.Opcode, v.sender(), TCP); k == nil || k.Name != v.Message {
+				via := TCP
+				if v.Transport == UDP.String() {
+					via = UDP
+				}
+				if k := p.Packet(f.Opcode, v.sender(), via); k == nil || k.Name != v.Message {
 					t.Fatalf("got %v, want %s", k, v.Message)
 				}
 			}

@@ -107,6 +107,7 @@ func TestTheJSONSchemaRefusesWhatDoesNot(t *testing.T) {
 		"an unknown transport":          `{"packets": {"A": {"opcode": 1, "via": ["sctp"], "fields": []}}}`,
 		"a port beyond 65535":           `{"ports": [{"tcp": 65536}]}`,
 		"a switch without cases":        `{"packets": {"A": {"opcode": 1, "fields": [{"switch": "a"}]}}}`,
+		"a case that ends in a comma":   `{"packets": {"A": {"opcode": 1, "fields": [{"switch": "a", "cases": {"x, ": []}}]}}}`,
 		"an enum of words":              `{"enums": {"e": {"x": "y"}}}`,
 		"flags that are no bits":        `{"flags": {"f": {"-1": "y"}}}`,
 		"a truth for an expression":     `{"packets": {"A": {"opcode": 1, "fields": [{"a": "u8", "if": true}]}}}`,
