@@ -283,9 +283,12 @@ type Conversation interface {
 	Tables() []LearnedTable
 }
 
-// NotCaptured is the Text of a GapRecord whose bytes no packet brought; others say
-// why the bytes are missing.
-const NotCaptured = "not_captured"
+// What the Text of a GapRecord says, which is why the bytes are missing; there are
+// others.
+const (
+	NotCaptured = "not_captured" // no packet brought them
+	SnapLength  = "snap_length"  // the capture cut them off the packet that is both After and Before
+)
 
 // Plausibility is how well bytes would do for a frame.
 type Plausibility uint8

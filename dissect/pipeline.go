@@ -429,6 +429,9 @@ func (r *run) segment(h *Headers) {
 		f = r.reuse(f, h)
 		f.conn.Add(&g)
 	}
+	if f.state == accepted && len(g.Payload) > 0 && f.conn.Waits(side) {
+		f.streams[side].berth()
+	}
 	if f.done = f.conn != nil && f.conn.Done(); f.done && f.Session != nil {
 		r.close(f.Session, r.carrier(f), f.ending)
 	}
@@ -464,7 +467,7 @@ func (r *run) renew(f *Flow, h *Headers) *Flow {
 func (f *Flow) Chunk(c reassembly.Chunk) {
 	switch f.state {
 	case accepted:
-		f.streams[c.Side].chunk(c)
+		f.streams[c.Side].chunkAt(c)
 	case undecided:
 		s := &f.streams[c.Side]
 		s.keep(c)
@@ -512,7 +515,7 @@ func (r *run) sessionOf(f *Flow) *Session {
 func (f *Flow) Gap(g reassembly.Gap) {
 	switch f.state {
 	case accepted:
-		f.streams[g.Side].gap(g)
+		f.streams[g.Side].gapAt(g)
 	case undecided:
 		f.streams[g.Side].before(g)
 		if f.protocol != nil { // its port tells enough

@@ -185,6 +185,7 @@ func (r *run) close(s *Session, c *Carrier, reason string) {
 	if s.closed {
 		return
 	}
+	r.lodge(s)
 	s.closed = true
 	s.announce()
 	r.sessionRecord(s, c, "closed", reason)
@@ -289,14 +290,7 @@ func (r *run) join(f *Flow, d *Datagram, final bool) *Session {
 		return s
 	}
 	list := r.candidates(f)
-	var last *Session
-	free := 0
-	for _, s := range list {
-		if s.conversation.Claim(d) != Disowned && !s.has(schema.UDP) {
-			last = s
-			free++
-		}
-	}
+	last, free := vacant(list, d)
 	switch {
 	case free == 1 && len(list) == 1, free > 0 && final:
 		return last
@@ -310,6 +304,33 @@ func (r *run) join(f *Flow, d *Datagram, final bool) *Session {
 		reason = "opening"
 	}
 	return r.open(f.protocol, f, &d.Carrier, !opening, reason)
+}
+
+// vacant returns how many sessions have no flow of datagrams yet and may own d, and the
+// last of them.
+func vacant(list []*Session, d *Datagram) (last *Session, count int) {
+	for _, s := range list {
+		if s.conversation.Claim(d) != Disowned && !s.has(schema.UDP) {
+			last = s
+			count++
+		}
+	}
+	return last, count
+}
+
+// lodge has flows that wait for a session join s, which is about to close, if it is the
+// only one that they can join: nothing that is still to come will tell more.
+func (r *run) lodge(s *Session) {
+	for _, f := range slices.Clone(r.homeless) {
+		if f.Session != nil || len(f.queue) == 0 || f.protocol != s.protocol {
+			continue
+		}
+		last := f.queue[len(f.queue)-1]
+		if only, n := vacant(r.candidates(f), &f.queue[0].datagram); n == 1 && only == s {
+			last.Overdue(last.place)
+			r.sink(r.hold.Done(last.place))
+		}
+	}
 }
 
 // owner returns the session that owns a datagram, or one that waits behind it.

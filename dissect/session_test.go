@@ -100,6 +100,28 @@ func TestDatagramsThatDoNotSayWhose(t *testing.T) {
 	}
 }
 
+// Datagrams that wait for a key stay with the only session that they can belong to
+// when its connection ends before the key comes.
+func TestDatagramsStayWhenTheirConnectionEnds(t *testing.T) {
+	s := &scene.Scene{}
+	greeting(s.TCP("10.0.0.2:50001", server), 2627, "KeyA")
+	c := s.TCP("10.0.0.2:50002", server)
+	greeting(c, 2627, "KeyB")
+	s.UDP("10.0.0.2:60001", server).Send(fromC, scene.HelloThere, scene.EchoKey("KeyA"))
+	u := s.UDP("10.0.0.2:60002", server)
+	u.Send(fromC, scene.HelloThere)
+	c.Segment(fromS, scene.FIN|scene.ACK, "")
+	c.Segment(fromC, scene.FIN|scene.ACK, "")
+	s.Wait(3 * time.Second)
+	u.Send(fromC, feedback)
+	o := known
+	o.Hold = dissect.DefaultHold
+	out := s.Play(t, o)
+	if got := append(sessions(out, "ROOT"), sessions(out, "INPUT_FEEDBACK")...); !slices.Equal(got, []int{1, 2, 2}) {
+		t.Errorf("got sessions %v, want 1 2 2\n%s", got, out)
+	}
+}
+
 // A client whose session began before the capture sits behind the same address: it
 // is taken for the one whose session is known, until that one shows its key.
 func TestDatagramsMakeRoomForTheOwner(t *testing.T) {

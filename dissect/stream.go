@@ -53,13 +53,14 @@ type stream struct {
 	flow *Flow
 	side reassembly.Side
 
-	state  streamState
-	joined bool    // its start was not captured
-	buf    []byte  // bytes not yet cut
-	base   int64   // offset of buf[0] in the stream
-	pieces []piece // which packets brought them
-	need   int     // size of the frame begun in buf, 0 while that is not known
-	skip   int64   // bytes still to come of a frame of which a part is missing
+	state   streamState
+	joined  bool    // its start was not captured
+	buf     []byte  // bytes not yet cut
+	base    int64   // offset of buf[0] in the stream
+	pieces  []piece // which packets brought them
+	snapped bool    // the last of those had more, which the capture has cut
+	need    int     // size of the frame begun in buf, 0 while that is not known
+	skip    int64   // bytes still to come of a frame of which a part is missing
 
 	// While a boundary is looked for.
 	fault   *wire.Error // why it was lost, until that has been reported
@@ -71,6 +72,7 @@ type stream struct {
 	garbage int64       // bytes passed over, less those of frames found since
 
 	lastAt time.Time
+	berths berths
 
 	// Until it is known what the flow is.
 	early  []reassembly.Gap
@@ -86,8 +88,9 @@ type piece struct {
 
 // candidate is an offset at which frames may begin.
 type candidate struct {
-	off  int64
-	need int64 // there is nothing new to see before the buffer reaches here
+	off    int64
+	need   int64 // there is nothing new to see before the buffer reaches here
+	frames int   // that fit so far
 }
 
 // never is the need of an offset at which no frames begin.
@@ -129,6 +132,7 @@ func (s *stream) keep(c reassembly.Chunk) {
 		s.pieces = s.pieces[:0]
 	}
 	s.buf = append(s.buf, c.Data...)
+	s.snapped = c.Cut
 	if n := len(s.pieces); n == 0 || s.pieces[n-1].packet != c.Packet {
 		s.pieces = append(s.pieces, piece{c.Offset, c.Packet, c.Time})
 	}
@@ -318,19 +322,25 @@ func (s *stream) bad() int {
 }
 
 // boundary finds an offset at which frames begin. Every one is tried once; where
-// they may begin, but are not all there, it is tried again when more is.
+// they may begin, but are not all there, it is tried again when more is. When no more
+// will come, it is the one from which the most frames fit.
 func (s *stream) boundary(final bool) (off int64, ok bool) {
-	if final || s.due <= s.end() {
+	if final {
+		return s.likeliest()
+	}
+	if s.due <= s.end() {
 		kept := s.maybe[:0]
 		s.due = never
 		for _, m := range s.maybe {
 			if m.off < s.base {
 				continue
 			}
-			if final || m.need <= s.end() {
-				if ok, m.need = s.trial(m.off, final); ok {
+			if m.need <= s.end() {
+				t := s.trial(m.off, false)
+				if t.ok && !outdone(kept, t) {
 					return m.off, true
 				}
+				m.need, m.frames = t.need, t.frames
 			}
 			if m.need < never {
 				kept = append(kept, m)
@@ -341,51 +351,88 @@ func (s *stream) boundary(final bool) (off int64, ok bool) {
 	}
 	for ; s.tried < len(s.buf); s.tried++ {
 		off = s.base + int64(s.tried)
-		ok, need := s.trial(off, final)
-		if ok {
+		t := s.trial(off, false)
+		if t.ok && !outdone(s.maybe, t) {
 			return off, true
 		}
-		if need < never {
-			s.maybe = append(s.maybe, candidate{off, need})
-			s.due = min(s.due, need)
+		if t.need < never {
+			s.maybe = append(s.maybe, candidate{off, t.need, t.frames})
+			s.due = min(s.due, t.need)
 		}
 	}
 	return 0, false
 }
 
+// outdone reports whether one of the candidates in front has more frames so far than those
+// that fill a packet.
+func outdone(ahead []candidate, t trial) bool {
+	return t.need < never && slices.ContainsFunc(ahead, func(m candidate) bool { return m.frames > t.frames })
+}
+
+// likeliest finds the offset from which the most frames fit up to the end of the
+// buffer; the first of several. The start of a packet counts as much as a frame, since
+// senders write whole ones.
+func (s *stream) likeliest() (off int64, ok bool) {
+	best := 0
+	try := func(at int64) {
+		if t := s.trial(at, true); t.ok && t.frames > best {
+			off, best = at, t.frames
+		}
+	}
+	for _, m := range s.maybe {
+		if m.off >= s.base {
+			try(m.off)
+		}
+	}
+	for i := s.tried; i < len(s.buf); i++ {
+		try(s.base + int64(i))
+	}
+	return off, best > 0
+}
+
+// trial is what came of trying frames from an offset on.
+type trial struct {
+	ok     bool
+	frames int   // in a row that fit, and one more for the start of a packet
+	need   int64 // the offset that the buffer has to reach before trying again makes sense
+}
+
 // trial tries frames from an offset on. They are right when several in a row are
 // plausible and one of them convinces, or more of them are; or when they fill packets: the first begins
 // with one, or one of several convinces, and the last came whole in the packet that
-// was captured last and ends with it. Otherwise need is the offset that the buffer
-// has to reach before trying again makes sense.
-func (s *stream) trial(off int64, final bool) (ok bool, need int64) {
+// was captured last and ends with it.
+func (s *stream) trial(off int64, final bool) trial {
 	c, d := s.conversation(), s.direction()
 	at, last, convinced := int(off-s.base), 0, false
 	enough := s.flow.Session.confirmed
-	for good := 0; good < enough || !convinced && good < unconvinced*enough; good++ {
+	good, evidence := 0, 0
+	if final && s.beginsPacket(off) {
+		evidence = 1
+	}
+	for ; good < enough || !convinced && good < unconvinced*enough; good++ {
+		several := convinced && good+evidence > 1
 		if at == len(s.buf) && good > 0 {
-			whole := s.pieces[len(s.pieces)-1].start <= s.base+int64(last)
-			several := convinced && good > 1
-			return whole && (several || s.beginsPacket(off)) || final && several, s.end() + 1
+			whole := !s.snapped && s.pieces[len(s.pieces)-1].start <= s.base+int64(last)
+			return trial{whole && (several || s.beginsPacket(off)) || final && several, good + evidence, s.end() + 1}
 		}
 		f, err := c.Cut(d, s.buf[at:])
 		switch {
 		case err != nil && err.Kind != wire.Incomplete:
-			return false, never
+			return trial{need: never}
 		case err != nil && final:
-			return convinced && good > 1, never
+			return trial{several, good + evidence, never}
 		case err != nil:
-			return false, s.base + int64(max(at+f.Size, len(s.buf)+1))
+			return trial{frames: good, need: s.base + int64(max(at+f.Size, len(s.buf)+1))}
 		}
 		switch c.Plausible(d, s.buf[at:at+f.Size]) {
 		case Implausible:
-			return false, never
+			return trial{need: never}
 		case Convincing:
 			convinced = true
 		}
 		last, at = at, at+f.Size
 	}
-	return true, 0
+	return trial{true, good + evidence, never}
 }
 
 // beginsPacket reports whether a packet's bytes begin at an offset.
@@ -455,8 +502,13 @@ func (s *stream) event(code, text string) {
 }
 
 // gap takes the place of bytes that were not captured. A frame whose size is
-// known tells where the next one begins, if the gap does not reach beyond it.
+// known tells where the next one begins, if the gap does not reach beyond it. One before
+// the start of a joined stream took nothing from what has been cut.
 func (s *stream) gap(g reassembly.Gap) {
+	if g.Offset < 0 {
+		s.gapRecord(g)
+		return
+	}
 	s.lastAt = g.Time
 	if s.state == hunting && len(s.buf) > 0 && !s.torn(g) {
 		s.hunt(true)
@@ -583,6 +635,9 @@ func (s *stream) finish() {
 // nothing any more; both are told if the flow turns out to be a protocol's.
 func (s *stream) before(g reassembly.Gap) {
 	s.early = append(s.early, g)
+	if g.Offset < 0 {
+		return
+	}
 	s.passed += int64(len(s.buf))
 	s.joined = true
 	s.clear()

@@ -26,6 +26,8 @@ type host struct {
 	local   netip.AddrPort   // of udp
 	tcp     *net.TCPListener // nil for a bot
 
+	sockets map[netip.AddrPort]*net.UDPConn // those that the machine has asked for
+	turn    []machine.Input                 // an input, and what came of it at once
 	events  chan event
 	done    chan struct{} // closed when the loop is over
 	conns   map[machine.Conn]*connection
@@ -103,7 +105,8 @@ func (h *host) open(server netip.AddrPort) error {
 func (h *host) run(ctx context.Context) error {
 	h.events, h.done, h.conns = make(chan event), make(chan struct{}), map[machine.Conn]*connection{}
 	defer h.close()
-	go h.readDatagrams()
+	h.sockets = map[netip.AddrPort]*net.UDPConn{}
+	go h.readDatagrams(h.udp, h.local)
 	if h.tcp != nil {
 		go h.accept()
 	}
@@ -124,18 +127,30 @@ func (h *host) run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		now := time.Now()
-		for _, out := range h.machine.Handle(now, in) {
-			if out.Kind == machine.Done {
-				return h.verdict()
-			}
-			h.do(ctx, now, out)
+		if h.give(ctx, now, in) {
+			return h.verdict()
 		}
-		h.forget(in)
 		timer.Stop()
 		if at := h.machine.Deadline(); !at.IsZero() {
 			timer.Reset(time.Until(at))
 		}
 	}
+}
+
+// give gives the machine an input, and what comes of it at once. It reports whether the
+// machine is done.
+func (h *host) give(ctx context.Context, now time.Time, in machine.Input) bool {
+	h.turn = append(h.turn[:0], in)
+	for i := 0; i < len(h.turn); i++ {
+		for _, out := range h.machine.Handle(now, h.turn[i]) {
+			if out.Kind == machine.Done {
+				return true
+			}
+			h.do(ctx, now, out)
+		}
+	}
+	h.forget(in)
+	return false
 }
 
 // verdict is the error of a bot that never got a connection.
@@ -189,8 +204,11 @@ func (h *host) hangUp(id machine.Conn, reset bool) {
 func (h *host) do(ctx context.Context, now time.Time, out machine.Output) {
 	switch out.Kind {
 	case machine.SendDatagram:
-		h.tellSent(now, out, h.local, out.Peer, 0)
-		_, _ = h.udp.WriteToUDPAddrPort(out.Data, out.Peer) // datagrams get lost
+		h.sendDatagram(now, out)
+	case machine.Bind:
+		h.bind(out.Conn)
+	case machine.Unbind:
+		h.unbind(out.Local)
 	case machine.SendStream:
 		h.write(now, out)
 	case machine.Dial:
@@ -198,6 +216,38 @@ func (h *host) do(ctx context.Context, now time.Time, out machine.Output) {
 	case machine.Close, machine.Abort:
 		h.hangUp(out.Conn, out.Kind == machine.Abort)
 	}
+}
+
+// bind opens one more UDP socket, of which the machine is to know.
+func (h *host) bind(asker machine.Conn) {
+	in := machine.Input{Kind: machine.Bound, Conn: asker}
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(h.local.Addr(), 0)))
+	if err == nil {
+		in.Local = addrOf(c.LocalAddr())
+		h.sockets[in.Local] = c
+		go h.readDatagrams(c, in.Local)
+	}
+	h.turn = append(h.turn, in)
+}
+
+func (h *host) unbind(local netip.AddrPort) {
+	if c := h.sockets[local]; c != nil {
+		c.Close()
+		delete(h.sockets, local)
+	}
+}
+
+// sendDatagram sends a datagram, from the socket that the machine wants.
+func (h *host) sendDatagram(now time.Time, out machine.Output) {
+	c, local := h.udp, h.local
+	if out.Local.IsValid() {
+		c, local = h.sockets[out.Local], out.Local
+	}
+	if c == nil {
+		return
+	}
+	h.tellSent(now, out, local, out.Peer, 0)
+	_, _ = c.WriteToUDPAddrPort(out.Data, out.Peer) // datagrams get lost
 }
 
 // write writes to a connection. A peer that does not read in time is cut off, which
@@ -279,12 +329,12 @@ func (h *host) readStream(id machine.Conn, peer netip.AddrPort, c net.Conn) {
 	}
 }
 
-// readDatagrams reads the UDP socket. An ICMP error about an earlier datagram is no
+// readDatagrams reads a UDP socket. An ICMP error about an earlier datagram is no
 // reason to stop.
-func (h *host) readDatagrams() {
+func (h *host) readDatagrams(c *net.UDPConn, local netip.AddrPort) {
 	b := make([]byte, readSize)
 	for {
-		n, from, err := h.udp.ReadFromUDPAddrPort(b)
+		n, from, err := c.ReadFromUDPAddrPort(b)
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
@@ -292,7 +342,7 @@ func (h *host) readDatagrams() {
 			continue
 		}
 		data := append([]byte(nil), b[:n]...)
-		if !h.tell(event{Input: machine.Input{Kind: machine.Datagram, Peer: unmap(from), Data: data}}) {
+		if !h.tell(event{Input: machine.Input{Kind: machine.Datagram, Peer: unmap(from), Local: local, Data: data}}) {
 			return
 		}
 	}
@@ -303,6 +353,9 @@ func (h *host) close() {
 	close(h.done)
 	for id := range h.conns {
 		h.hangUp(id, false)
+	}
+	for local := range h.sockets {
+		h.unbind(local)
 	}
 	h.release()
 }

@@ -63,6 +63,81 @@ func (c *caller) Handle(_ time.Time, in machine.Input) []machine.Output {
 	return nil
 }
 
+// porter has a socket opened for whoever connects, says its address, sends the first
+// datagram back from there, and closes it.
+type porter struct{ local chan netip.AddrPort }
+
+func (*porter) Deadline() time.Time { return time.Time{} }
+
+func (p *porter) Handle(_ time.Time, in machine.Input) []machine.Output {
+	switch in.Kind {
+	case machine.Opened:
+		return []machine.Output{{Kind: machine.Bind, Conn: in.Conn}}
+	case machine.Bound:
+		p.local <- in.Local
+	case machine.Datagram:
+		return []machine.Output{
+			{Kind: machine.SendDatagram, Local: in.Local, Peer: in.Peer, Data: bytes.Clone(in.Data)}, {Kind: machine.Unbind, Local: in.Local},
+		}
+	}
+	return nil
+}
+
+func TestHostOpensMoreSockets(t *testing.T) {
+	p := &porter{local: make(chan netip.AddrPort, 1)}
+	server := host{machine: p}
+	addr, err := server.listen(netip.MustParseAddrPort("127.0.0.1:0"))
+	if err != nil {
+		t.Skip("no sockets here: ", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error)
+	go func() { ended <- server.run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	seen := map[netip.AddrPort]bool{addr: true}
+	for range 3 {
+		c, err := net.Dial("tcp", addr.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		local := <-p.local
+		if seen[local] || local.Addr() != addr.Addr() {
+			t.Errorf("the new socket is %v", local)
+		}
+		seen[local] = true
+		u, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(local)) // it takes what comes from there only
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.Close()
+		b := make([]byte, 10)
+		if _, err := u.Write([]byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		_ = u.SetReadDeadline(time.Now().Add(patience))
+		if n, err := u.Read(b); err != nil || string(b[:n]) != "hello" {
+			t.Fatalf("got %q, %v", b[:n], err)
+		}
+		// The socket is closed behind the answer; another can have its port then.
+		for again := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+			x, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(local))
+			if err == nil {
+				defer x.Close()
+				break
+			}
+			if time.Now().After(again) {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 func TestHostsTalkOverLoopback(t *testing.T) {
 	server := host{machine: echo{}}
 	addr, err := server.listen(netip.MustParseAddrPort("127.0.0.1:0"))

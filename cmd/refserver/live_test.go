@@ -74,23 +74,29 @@ func TestLive(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
+	r := recording{t: t, dir: t.TempDir()}
+	r.capture(tcpdump)
+	r.compare(decodedBy(t, r.file("lo.pcap")))
+}
+
+// decodedBy returns what opscope prints of a capture, with its summary last.
+func decodedBy(t *testing.T, capture string, args ...string) []map[string]any {
+	t.Helper()
 	dir := t.TempDir()
-	opscope := filepath.Join(dir, "opscope")
+	opscope, decoded := filepath.Join(dir, "opscope"), filepath.Join(dir, "decoded")
 	if out, err := exec.Command("go", "build", "-o", opscope, "opscope/cmd/opscope").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	r := recording{t: t, dir: dir}
-	r.capture(tcpdump)
-	var decoded, complaint bytes.Buffer
-	cmd := exec.Command(opscope, "decode", "-T", "json", "--summary", r.file("lo.pcap"))
-	cmd.Stdout, cmd.Stderr = &decoded, &complaint
+	var printed, complaint bytes.Buffer
+	cmd := exec.Command(opscope, append([]string{"decode", "-T", "json", "--summary", capture}, args...)...)
+	cmd.Stdout, cmd.Stderr = &printed, &complaint
 	if err := cmd.Run(); err != nil || complaint.Len() > 0 {
 		t.Fatalf("%v\n%s", err, complaint.Bytes())
 	}
-	if err := os.WriteFile(r.file("decoded"), decoded.Bytes(), 0o600); err != nil {
+	if err := os.WriteFile(decoded, printed.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.compare()
+	return jsonLines(t, decoded)
 }
 
 // recording is a game over loopback, with what is known of it.
@@ -148,11 +154,10 @@ func (r *recording) capture(tcpdump string) {
 }
 
 // compare compares the records of opscope with the logs.
-func (r *recording) compare() {
+func (r *recording) compare(all []map[string]any) {
 	t := r.t
 	var found []said
 	opaque := 0
-	all := jsonLines(t, r.file("decoded"))
 	for _, o := range all {
 		switch o["type"] {
 		case "record":
@@ -199,7 +204,7 @@ func (r *recording) compare() {
 		}
 	}
 	for route := range maps.Keys(byRoute) {
-		r.compareRoute(route, logged[route], byRoute[route])
+		compareRoute(t, route, logged[route], byRoute[route])
 		delete(logged, route)
 	}
 	for route, list := range logged {
@@ -227,15 +232,16 @@ func (r *recording) sound(o map[string]any) {
 }
 
 // compareRoute compares what went from one end to another, in order.
-func (r *recording) compareRoute(route string, logged, found []said) {
+func compareRoute(t *testing.T, route string, logged, found []said) {
+	t.Helper()
 	for i := range max(len(logged), len(found)) {
 		if i >= len(logged) || i >= len(found) || !logged[i].same(found[i]) {
-			r.t.Errorf("%s, record %d of %d: found %v, want %v of %d", route, i+1, len(found),
+			t.Errorf("%s, record %d of %d: found %v, want %v of %d", route, i+1, len(found),
 				found[min(i, len(found)-1)], append(logged, said{})[min(i, len(logged))], len(logged))
 			return
 		}
 		if logged[i].acked && !found[i].acked {
-			r.t.Errorf("%s: acknowledged, says its sender, and %v", route, found[i])
+			t.Errorf("%s: acknowledged, says its sender, and %v", route, found[i])
 		}
 	}
 }
@@ -270,7 +276,7 @@ func (s said) String() string {
 
 // saidBy takes a line of a log, or of opscope.
 func saidBy(o map[string]any) said {
-	e := o["envelope"].(map[string]any)
+	e, _ := o["envelope"].(map[string]any)
 	s := said{
 		route:   fmt.Sprint(o["transport"], " ", o["dir"], " ", o["src"], " > ", o["dst"]),
 		message: o["message"].(string), mode: e["mode"], seq: e["seq"], size: o["size"].(float64),

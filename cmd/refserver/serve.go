@@ -119,8 +119,8 @@ func newServeNetrek(s streams) *cobra.Command {
 					return netrek.NewDirectory(netrek.DirectoryConfig{Board: board}, obs)
 				}})
 			}
-			return serve(c.Context(), s, "netrek", &o, func(addr netip.AddrPort, obs machine.Observer) machine.Machine {
-				return netrek.NewServer(netrek.ServerConfig{Addr: addr, Seed: o.seed, Slots: slots, NoUDP: noUDP, Board: board}, obs)
+			return serve(c.Context(), s, "netrek", &o, func(_ netip.AddrPort, obs machine.Observer) machine.Machine {
+				return netrek.NewServer(netrek.ServerConfig{Seed: o.seed, Slots: slots, NoUDP: noUDP, Board: board}, obs)
 			}, beside...)
 		},
 	}

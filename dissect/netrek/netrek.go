@@ -129,12 +129,12 @@ type run struct {
 // run walks packets from the start of data, as many as make a boundary.
 func (c *conversation) run(d dissect.Direction, data []byte) run {
 	c.scratch.Trial.State = c.state
-	return walk(c.schema, c.tcp, c.scratch, d.Sender(), data)
+	return walk(c.schema, c.tcp, schema.TCP, c.scratch, d.Sender(), data)
 }
 
 // walk walks packets of one sender from the start of data, as many as make a
 // boundary.
-func walk(p *schema.Protocol, f *schema.Framing, w *dissect.Scratch, by schema.Sender, data []byte) (r run) {
+func walk(p *schema.Protocol, f *schema.Framing, t schema.Transport, w *dissect.Scratch, by schema.Sender, data []byte) (r run) {
 	enough := int(p.Limit("resync_packets"))
 	var seen [4]uint64 // types
 	for at := 0; r.packets < enough; r.packets++ {
@@ -146,7 +146,7 @@ func walk(p *schema.Protocol, f *schema.Framing, w *dissect.Scratch, by schema.S
 		if err != nil {
 			return r
 		}
-		switch plausible(p, w, by, data[at:at+frame.Size]) {
+		switch plausible(p, t, w, by, data[at:at+frame.Size]) {
 		case dissect.Implausible:
 			return r
 		case dissect.Convincing:
@@ -174,15 +174,15 @@ func (c *conversation) name(by schema.Sender, first byte) string {
 // that the protocol knows and text that can be shown.
 func (c *conversation) Plausible(d dissect.Direction, frame []byte) dissect.Plausibility {
 	c.scratch.Trial.State = c.state
-	return plausible(c.schema, c.scratch, d.Sender(), frame)
+	return plausible(c.schema, schema.TCP, c.scratch, d.Sender(), frame)
 }
 
-// plausible judges a packet with the state that the scratch has.
-
-func plausible(s *schema.Protocol, w *dissect.Scratch, by schema.Sender, frame []byte) dissect.Plausibility {
-	p := s.Packet(uint64(frame[0]), by, schema.TCP)
+// plausible judges a packet with the state that the scratch has. One that never travels
+// over t is none.
+func plausible(s *schema.Protocol, t schema.Transport, w *dissect.Scratch, by schema.Sender, frame []byte) dissect.Plausibility {
+	p := s.Packet(uint64(frame[0]), by, t)
 	if p == nil && by == schema.AnySender { // either of two
-		return max(plausible(s, w, schema.Client, frame), plausible(s, w, schema.Server, frame))
+		return max(plausible(s, t, w, schema.Client, frame), plausible(s, t, w, schema.Server, frame))
 	}
 	best := dissect.Implausible
 	for _, l := range p.Of(by) {
@@ -275,6 +275,11 @@ func (c *conversation) learnRole(at *dissect.Carrier, opcode byte, t schema.Tran
 func (c *conversation) body(r *dissect.Record, d dissect.Direction, t schema.Transport, data []byte, short wire.Kind) {
 	by := d.Sender()
 	p := c.schema.Packet(uint64(data[0]), by, t)
+	if p == nil && t == schema.TCP { // it has a size, so that it could be cut
+		if p = c.schema.Packet(uint64(data[0]), by, schema.UDP); p != nil {
+			r.Note("unexpected_transport", "")
+		}
+	}
 	r.Packet = p
 	r.Body.Reset(data)
 	layouts := p.Of(by)

@@ -1,8 +1,11 @@
 package netrek_test
 
 import (
+	"encoding/hex"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"opscope/dissect"
 	"opscope/dissect/internal/scene"
@@ -430,6 +433,124 @@ func TestStrayBytes(t *testing.T) {
 				c2s CP_SHIELD`)
 		})
 	}
+}
+
+// What is found in front of a gap, where nothing more can be waited for.
+func TestBoundaryBeforeAGap(t *testing.T) {
+	const hostile, info = "\x16\x0d\x00\x00", "\x02\x0d\x00\x00"
+	login := padded("\x18\x0d", 52)
+	self, _ := hex.DecodeString("0c000b000000000000000801000000000000006400002614000000280000ffff")
+	for _, test := range []struct {
+		name string
+		cut  int    // bytes captured of the segment, 0 for all
+		send string // behind a gap; another one follows
+		want string
+	}{
+		{
+			name: "a type that never travels by TCP is none",
+			send: "\x1d\x00\x00\x02\x1d\x00\x00\x03", // of SP_PLAYER_INFO and its neighbours
+		}, {
+			name: "packets that end where the capture has cut one do not fill it",
+			send: "\x00\x00\x00\x00" + login + hostile + info + kills, cut: 4 + 52 + 4 + 4 + 1,
+			want: `
+				s2c SP_PL_LOGIN
+				s2c SP_HOSTILE
+				s2c SP_PLAYER_INFO
+				s2c SP_KILLS +not_captured !truncated SP_KILLS.pnum@1`,
+		}, {
+			name: "the most packets in a row win", // not two SP_QUEUE and a part of SP_MESSAGE
+			send: "\x0d\x00\x00\x01\x0d\x00\x00" + "\x02\x01\x00\x01" + kills + pstatus + mask + kills + player[:6],
+			want: `
+				s2c SP_PLAYER_INFO
+				s2c SP_KILLS
+				s2c SP_PSTATUS
+				s2c SP_MASK
+				s2c SP_KILLS
+				s2c SP_PLAYER +not_captured !incomplete SP_PLAYER.x@4 rest=0000`,
+		}, {
+			name: "the start of a packet counts", // not SP_PSTATUS and SP_S_REPLY, out of its numbers
+			send: string(self) + player + player, cut: 32 + 3,
+			want: `
+				s2c SP_YOU +struct_size_differs
+				s2c SP_PLAYER +not_captured !truncated SP_PLAYER.speed@3`,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			g := begin()
+			n := len(g.Play(t, known).Frames())
+			g.tcp.Lose(fromS, player)
+			if test.cut > 0 {
+				g.Snap = 54 + test.cut
+			}
+			g.tcp.Send(fromS, test.send)
+			g.tcp.Lose(fromS, strings.Repeat(mask, 10))
+			g.Snap = 0
+			g.tcp.Send(fromS, "\x00")
+			scene.Want(t, g.Play(t, known).Frames()[n:], test.want)
+		})
+	}
+}
+
+// Packets that fill a segment, by accident, are not believed while more of them fit in
+// front, of which the last is not all there.
+func TestBoundaryWaitsForALongerRow(t *testing.T) {
+	status := "\x0e\x00\x00\x00\x0d\x00\x00\x01\x0d\x00\x00\x02" + strings.Repeat("\x00", 16) // not two SP_QUEUE
+	g := begin()
+	n := len(g.Play(t, known).Frames())
+	g.tcp.Lose(fromS, player)
+	g.tcp.Send(fromS, mask+kills+kills+status[:12])
+	g.tcp.Send(fromS, status[12:]+pstatus)
+	g.want(t, n, `
+		s2c SP_MASK
+		s2c SP_KILLS
+		s2c SP_KILLS
+		s2c SP_STATUS
+		s2c SP_PSTATUS`)
+}
+
+// What waits in a stream for bytes that never come is shown where its packets are; when
+// they come, in the order of the stream.
+func TestOrderBehindAGap(t *testing.T) {
+	hold := known
+	hold.Hold = 5 * time.Second
+	g := begin()
+	n := len(g.Play(t, hold).Frames())
+	g.tcp.Lose(fromS, mask)
+	g.tcp.Send(fromS, kills)
+	g.tcp.Send(fromC, speed)
+	g.tcp.Send(fromS, pstatus)
+	g.tcp.Send(fromC, shield)
+	g.Wait(3 * time.Second)
+	g.tcp.Send(fromC, direction)
+	records := g.Play(t, hold).Records
+	from := slices.IndexFunc(records, func(r *dissect.Record) bool { return r.Type == dissect.GapRecord })
+	scene.Want(t, records[from:], `
+		s2c gap 4 not_captured
+		s2c SP_KILLS
+		c2s CP_SPEED
+		s2c SP_PSTATUS
+		c2s CP_SHIELD
+		c2s CP_DIRECTION`)
+
+	g = begin()
+	g.tcp.Lose(fromS, mask)
+	g.tcp.Send(fromS, kills)
+	g.tcp.Send(fromC, speed)
+	g.tcp.SegmentAt(fromS, scene.ACK, g.tcp.Next[fromS]-12, mask)
+	scene.Want(t, g.Play(t, hold).Frames()[n:], `
+		c2s CP_SPEED
+		s2c SP_MASK
+		s2c SP_KILLS`)
+}
+
+// A packet of datagrams that stands in a stream is shown as what it is.
+func TestSequenceInAStream(t *testing.T) {
+	g := begin()
+	g.tcp.Send(fromS, mask, sequence(5), mask)
+	g.want(t, 1, `
+		s2c SP_MASK
+		s2c SP_SEQUENCE +unexpected_transport
+		s2c SP_MASK`)
 }
 
 // A session of which only datagrams were captured goes by what they say.

@@ -33,14 +33,14 @@ func recognizeStream(s *schema.Protocol, w *dissect.Scratch, data []byte) (schem
 	f := s.Framing("tcp")
 	if data[0] == cpSocket {
 		frame, err := f.FindTyped(&w.Trial, s, schema.Client, data)
-		if err == nil && plausible(s, w, schema.Client, data[:frame.Size]) == dissect.Convincing {
+		if err == nil && plausible(s, schema.TCP, w, schema.Client, data[:frame.Size]) == dissect.Convincing {
 			return schema.Client, dissect.Opening
 		}
 	}
 	most := max(s.Limit("resync_server"), s.Limit("resync_client"))
 	for off := range min(int(most)+1, len(data)) {
-		client := believed(walk(s, f, w, schema.Client, data[off:]), s)
-		server := believed(walk(s, f, w, schema.Server, data[off:]), s)
+		client := believed(walk(s, f, schema.TCP, w, schema.Client, data[off:]), s)
+		server := believed(walk(s, f, schema.TCP, w, schema.Server, data[off:]), s)
 		switch {
 		case client && server:
 			return schema.AnySender, dissect.Familiar
@@ -77,7 +77,7 @@ func recognizeDatagram(s *schema.Protocol, w *dissect.Scratch, data []byte) (sch
 	default:
 		return schema.AnySender, dissect.Foreign
 	}
-	if !walk(s, s.Framing("udp"), w, by, data).whole {
+	if !walk(s, s.Framing("udp"), schema.UDP, w, by, data).whole {
 		return schema.AnySender, dissect.Foreign
 	}
 	return by, as

@@ -31,7 +31,7 @@ func (t *Text) appendDetails(dst []byte, r *dissect.Record) []byte {
 		dst = append(t.appendNote(append(dst, indent...), &r.Notes[i], noLimit), '\n')
 	}
 	if r.Err != nil {
-		dst = append(t.appendFailure(append(dst, indent...), r), '\n')
+		dst = append(t.appendFailure(append(dst, indent...), r, noLimit), '\n')
 	}
 	return dst
 }

@@ -39,14 +39,18 @@ func appendReason(dst []byte, joint, text string) []byte {
 	return appendEscaped(append(dst, joint...), text)
 }
 
-// appendGap appends "gap: 1,448 bytes not captured between packets 77 and 81".
+// appendGap appends "gap: 1,448 bytes not captured between packets 77 and 81", or
+// "gap: 1,375 bytes of packet 13 cut off by the snap length".
 func appendGap(dst []byte, r *dissect.Record) []byte {
-	dst = appendCount(append(dst, "gap: "...), r.Bytes)
-	if r.Bytes == 1 {
-		dst = append(dst, " byte not captured"...)
-	} else {
-		dst = append(dst, " bytes not captured"...)
+	dst = append(appendCount(append(dst, "gap: "...), r.Bytes), " byte"...)
+	if r.Bytes != 1 {
+		dst = append(dst, 's')
 	}
+	if r.Text == dissect.SnapLength && r.Before > 0 {
+		dst = strconv.AppendInt(append(dst, " of packet "...), int64(r.Before), 10)
+		return append(dst, " cut off by the snap length"...)
+	}
+	dst = append(dst, " not captured"...)
 	switch {
 	case r.After > 0 && r.Before > 0:
 		dst = strconv.AppendInt(append(dst, " between packets "...), int64(r.After), 10)

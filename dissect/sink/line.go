@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,25 +13,93 @@ import (
 const gutter = "  "
 
 // appendTail appends what a line says of the record's body: fields, notes and
-// the error. The codes of notes have their room before all else, fields take what
-// they need of the rest, and what then is left goes to the texts of notes.
+// the error. A plan shares out its room; what then is left goes to the texts of notes.
 func (t *Text) appendTail(dst []byte, r *dissect.Record) []byte {
 	dst = t.pad(dst, tailColumn(r))
-	from, end := len(dst), max(t.column(dst)+minRoom, t.width)
-	codes := codeColumns(r)
-	dst = t.appendFields(dst, r, end-codes)
+	from, end := len(dst), max(t.origin+tailColumn(r)+minRoom, t.width)
+	p := t.share(r, end-t.column(dst))
+	end -= p.failure
+	dst = t.appendFields(dst, r, end-p.codes)
+	for i := range r.Notes {
+		n := &r.Notes[i]
+		if said(r, n) || p.notes == 0 {
+			continue
+		}
+		p.notes--
+		p.codes -= codeWidth(n)
+		dst = t.appendNote(gap(dst, from), n, end-p.codes)
+	}
+	if p.more > 0 {
+		dst = strconv.AppendInt(append(gap(dst, from), "! +"...), int64(p.more), 10)
+	}
+	if r.Err != nil {
+		dst = t.appendFailure(gap(dst, from), r, end+p.failure)
+	}
+	return trimRight(dst, t.start)
+}
+
+// plan is who gets which columns of a line behind its columns proper.
+type plan struct {
+	notes   int // that are shown, at least by their codes
+	more    int // that are only counted: "! +2"
+	codes   int // columns of both
+	failure int // columns of the error
+}
+
+const (
+	moreWidth    = len(gutter) + len("! +10")
+	leastFailure = 40 // columns of an error that is cut, so that it shows a field and its kind
+	leastFields  = 12 // columns that an error leaves to fields, if it has leastFailure then
+)
+
+// share shares out the room of a line: codes of notes come first, then the error, then
+// fields. Codes that leave no room to fields need no gutter in front.
+func (t *Text) share(r *dissect.Record, room int) (p plan) {
+	full := 0
+	if r.Err != nil {
+		t.value = t.redact.appendError(t.value[:0], r)
+		full = len(gutter) + len("!! ") + columns(t.value)
+	}
+	least := min(full, leastFailure)
 	for i := range r.Notes {
 		n := &r.Notes[i]
 		if said(r, n) {
 			continue
 		}
-		codes -= codeWidth(n)
-		dst = t.appendNote(gap(dst, from), n, end-codes)
+		if width := codeWidth(n); p.more == 0 && p.codes+width <= len(gutter)+room-least {
+			p.codes += width
+			p.notes++
+			continue
+		}
+		p.more++
 	}
-	if r.Err != nil {
-		dst = t.appendFailure(gap(dst, from), r)
+	for p.more > 0 && p.notes > 0 && p.codes+moreWidth > len(gutter)+room-least {
+		p.drop(r)
 	}
-	return trimRight(dst, t.start)
+	if p.more > 0 {
+		p.codes += moreWidth
+	}
+	left := room - p.codes
+	if len(r.Body.Nodes) > 0 || len(r.Rest) > 0 {
+		left = max(left-leastFields, min(left, least))
+	}
+	p.failure = min(full, max(0, left))
+	return p
+}
+
+// drop takes the last note that is shown for one that is only counted.
+func (p *plan) drop(r *dissect.Record) {
+	at := 0
+	for i := range r.Notes {
+		if said(r, &r.Notes[i]) {
+			continue
+		}
+		if at++; at == p.notes {
+			p.codes -= codeWidth(&r.Notes[i])
+		}
+	}
+	p.notes--
+	p.more++
 }
 
 // tailColumn returns the first column that the record leaves empty.
@@ -51,17 +120,6 @@ func said(r *dissect.Record, n *dissect.Note) bool {
 
 // codeWidth returns the columns of a note without its text.
 func codeWidth(n *dissect.Note) int { return len(gutter) + len("! ") + len(n.Code) }
-
-// codeColumns returns the columns of all notes without their texts.
-func codeColumns(r *dissect.Record) int {
-	columns := 0
-	for i := range r.Notes {
-		if n := &r.Notes[i]; !said(r, n) {
-			columns += codeWidth(n)
-		}
-	}
-	return columns
-}
 
 // gap appends the gutter, unless nothing stands before it.
 func gap(dst []byte, from int) []byte {
@@ -236,9 +294,45 @@ func (t *Text) appendShortened(dst []byte, text string, limit int) []byte {
 	return dst
 }
 
-// appendFailure appends the error of a record as wire.Error has it, after "!!".
-func (t *Text) appendFailure(dst []byte, r *dissect.Record) []byte {
-	dst = append(append(dst, t.ink.failure.on...), "!! "...)
+// appendFailure appends the error of a record as wire.Error has it, after "!!", up to a
+// column: where it has no room it leaves out its layer and message, which the line says
+// already; then its middle, but not its kind.
+func (t *Text) appendFailure(dst []byte, r *dissect.Record, end int) []byte {
+	k := t.ink.failure
+	t.hidden += len(k.on)
+	dst = append(append(dst, k.on...), "!! "...)
+	from, room := len(dst), end-t.column(dst)
 	dst = t.redact.appendError(dst, r)
-	return append(dst, t.ink.failure.off...)
+	if columns(dst[from:]) > room {
+		dst = slices.Delete(dst, from, from+saidBefore(dst[from:], r))
+	}
+	if kind := r.Err.Kind.String(); columns(dst[from:]) > room {
+		tail := len(" ()") + len(kind)
+		dst, _ = cut(dst[:len(dst)-tail], from, room-tail)
+		dst = append(append(append(dst, " ("...), kind...), ')')
+	}
+	t.hidden += len(dst) - from - columns(dst[from:]) + len(k.off)
+	return append(dst, k.off...)
+}
+
+// saidBefore returns how many bytes of an error say what the line does: which layer, and
+// which message.
+func saidBefore(text []byte, r *dissect.Record) int {
+	n := behind(text, 0, r.Err.Layer)
+	if n > 0 {
+		n = behind(text, n, "/")
+	}
+	if k := behind(text, n, r.Message); k > n {
+		n = max(n, behind(text, k, "."))
+	}
+	return n
+}
+
+// behind returns where text goes on behind a part that it has at some place; that place
+// if it has another one.
+func behind(text []byte, at int, part string) int {
+	if to := at + len(part); to <= len(text) && string(text[at:to]) == part {
+		return to
+	}
+	return at
 }

@@ -49,9 +49,9 @@ const (
 	noLimit      = 1 << 30
 )
 
-// Text writes records as lines of text for a person to read. A line is cut,
-// visibly, to the width; the codes of notes and an error are never cut, and may
-// make it longer.
+// Text writes records as lines of text for a person to read. A line is cut, visibly, to
+// the width, but for minRoom columns that it always has behind the others. What it leaves
+// out, more Verbosity shows.
 type Text struct {
 	out    output
 	o      TextOptions
@@ -221,21 +221,28 @@ func appendOpcode(dst []byte, v uint64) []byte {
 }
 
 // appendSequence appends the mode by its name, and the sequence: "latest 7", or
-// "latest? 7" where no packet taught the mode.
+// "latest? 7" where no packet taught the mode. A name that leaves the sequence no room
+// in its column is cut: "or…? 65529".
 func (t *Text) appendSequence(dst []byte, r *dissect.Record) []byte {
-	switch mode := r.Envelope.Mode; {
-	case mode < 0:
-		dst = append(dst, "seq"...)
-	default:
-		dst = t.appendMode(dst, r.Protocol, mode)
-		if o := r.Envelope.Origin; o == schema.Default || o == schema.Guessed {
-			dst = append(dst, '?')
-		}
+	t.value = t.value[:0]
+	if o := r.Envelope.Origin; r.Envelope.Mode >= 0 && (o == schema.Default || o == schema.Guessed) {
+		t.value = append(t.value, '?')
 	}
 	if r.Envelope.Seq >= 0 {
-		dst = strconv.AppendInt(append(dst, ' '), int64(r.Envelope.Seq), 10)
+		t.value = strconv.AppendInt(append(t.value, ' '), int64(r.Envelope.Seq), 10)
 	}
-	return dst
+	from, hidden := len(dst), t.hidden
+	if r.Envelope.Mode < 0 {
+		dst = append(dst, "seq"...)
+	} else {
+		dst = t.appendMode(dst, r.Protocol, r.Envelope.Mode)
+	}
+	const room, leastMode = ackColumn - sequenceColumn - 1, 2
+	if t.o.Verbosity == 0 {
+		dst, _ = cut(dst, from, max(room-len(t.value), leastMode))
+		t.hidden = hidden + len(dst) - from - columns(dst[from:])
+	}
+	return append(dst, t.value...)
 }
 
 func (t *Text) appendMode(dst []byte, protocol string, mode int) []byte {

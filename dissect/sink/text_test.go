@@ -79,6 +79,11 @@ func TestTextLine(t *testing.T) {
 	guessed.Envelope.Origin, stated.Envelope.Origin = schema.Guessed, schema.Default
 	stated.Notes = []dissect.Note{{Code: "assumed_context"}}
 
+	far := guessed
+	far.Envelope.Seq = 65529
+	snapped := *happenings()[0]
+	snapped.Bytes, snapped.After, snapped.Before, snapped.Text = 1, 13, 13, dissect.SnapLength
+
 	bare := frame("RESET_GAME", 0x3f, []byte{0x3f})
 	bare.Notes = viewpoint().Notes
 
@@ -97,8 +102,8 @@ func TestTextLine(t *testing.T) {
 			"20:15:02.310774   1  -> c2s udp  VIEWPOINT_INFO 0x35          9  latest 7   acked 41ms  entity_id=-1 …  ! retransmission\n"},
 		{"fields of a stream begin earlier and are cut at the width", tcp,
 			"20:15:02.310774   1  <- s2c tcp  UPDATE_ARRAY 0x0E           64  data=deadbeef application={1C8248C0-9772-11CF-B74F-00C…\n"},
-		{"an error follows the fields and is never cut", broken,
-			"20:15:02.310774   1  -> c2s tcp  SP_PLAYER 0x04               4  pnum=1  !! netrek/SP_PLAYER.x at byte 4 of 12: want 4 bytes, 2 left (truncated)\n"},
+		{"an error follows the fields, and keeps its field and its kind where it is cut", broken,
+			"20:15:02.310774   1  -> c2s tcp  SP_PLAYER 0x04               4  pnum=1  !! x at byte 4 of 12: want 4 bytes… (truncated)\n"},
 		{"an unknown opcode shows the body", unknown,
 			"20:15:02.310774   -  --     udp  unknown(0x05)                3  body=0102  ! unknown_opcode\n"},
 		{"a teaching packet says what it teaches", teaching,
@@ -109,8 +114,10 @@ func TestTextLine(t *testing.T) {
 			"20:15:02.310774   1  -> c2s udp  D_ACK 0x02                   5  raw 12     acked 41ms  acks COMM_MESSAGE 1234  …\n"},
 		{"a context that was assumed shows", acknowledging(),
 			"20:15:02.310774   1  -> c2s udp  D_ACK 0x02                   5  raw        acks VIEWPOINT_INFO 7  …  ! assumed_context\n"},
-		{"the codes of notes are never cut", remarkable,
-			"20:15:02.310774   1  -> c2s udp  D_ACK 0x02                   1  raw        ! ack_before_capture  ! same_payload_new_sequence  ! sequence_gap\n"},
+		{"codes of notes that have no room are counted", remarkable,
+			"20:15:02.310774   1  -> c2s udp  D_ACK 0x02                   1  raw        subtype=1  ! ack_before_capture  ! +2\n"},
+		{"a mode gives way to a long sequence", &far,
+			"20:15:02.310774   1  -> c2s udp  VIEWPOINT_INFO 0x35          9  la…? 65529 acked 41ms  entity_id=-1 (none)\n"},
 		{"notes begin where fields would", bare,
 			"20:15:02.310774   1  -> c2s udp  RESET_GAME 0x3F              1  ! retransmission: same bytes as packet 11\n"},
 		{"bytes left over are shown, and a mode without a name", left,
@@ -118,7 +125,9 @@ func TestTextLine(t *testing.T) {
 		{"a secret is masked, also in a note", login(),
 			"20:15:02.310774   1  -> c2s tcp  LOGIN 0x21                  11  kind=1 password=***  ! out_of_range: ***\n"},
 		{"a secret cut short is masked in rest and error", brokenLogin(),
-			"20:15:02.310774   1  -> c2s tcp  LOGIN 0x21                  11  kind=1 rest=***  !! wulfram/LOGIN.password at byte 4 of 11: want 9 bytes, got *** (truncated)\n"},
+			"20:15:02.310774   1  -> c2s tcp  LOGIN 0x21                  11  kind=1 rest…  !! password at byte 4 of 11:… (truncated)\n"},
+		{"a gap of the snap length says which packet was cut", &snapped,
+			"20:15:02.310774   1  <- s2c tcp  -- gap: 1 byte of packet 13 cut off by the snap length --\n"},
 		{"a gap has a line of its own", happenings()[0],
 			"20:15:02.310774   1  <- s2c tcp  -- gap: 1,448 bytes not captured between packets 77 and 81; memory_limit --\n"},
 		{"a late acknowledgement names its record", happenings()[1],
@@ -306,7 +315,7 @@ func TestTextFitsItsWidth(t *testing.T) {
 				limit = 120
 			}
 			line := print(t, TextOptions{Width: width, Color: true}, r)
-			if n := columns([]byte(line)) - 1; n > max(limit, 88+32) && r.Err == nil {
+			if n := columns([]byte(line)) - 1; n > max(limit, 88+32) {
 				t.Errorf("%d columns of %d: %s", n, limit, line)
 			}
 		}

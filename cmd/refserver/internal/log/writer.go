@@ -1,6 +1,7 @@
 package log
 
 import (
+	"cmp"
 	"io"
 	"net/netip"
 	"time"
@@ -98,7 +99,7 @@ func (p *Peer) Sent(now time.Time, o machine.Output, local, remote netip.AddrPor
 
 // Received tells of a record that the machine understood.
 func (p *Peer) Received(now time.Time, from netip.AddrPort, r machine.Record) {
-	t, at := UDP, p.Addr
+	t, at := UDP, cmp.Or(r.At, p.Addr)
 	if r.Via == schema.TCP {
 		t = TCP
 		if p.Stream.IsValid() {

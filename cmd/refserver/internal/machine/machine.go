@@ -24,14 +24,18 @@ const (
 	Stream                    // bytes of a connection
 	Closed                    // the peer has closed a connection, or it broke
 	Datagram                  // a datagram
+	Bound                     // a UDP socket that was asked for is there, or cannot be
 )
 
 // Input is one thing that happened.
 type Input struct {
 	Kind InputKind
-	Conn Conn           // of Opened, Refused, Stream and Closed
+	Conn Conn           // of Opened, Refused, Stream and Closed; of Bound: who asked
 	Peer netip.AddrPort // of Opened: the other end; of Datagram: its sender
-	Data []byte         // of Stream and Datagram; borrowed during the call
+	// Local is the UDP socket that a Datagram came to, or the Bound one, zero where it
+	// cannot be.
+	Local netip.AddrPort
+	Data  []byte // of Stream and Datagram; borrowed during the call
 }
 
 // OutputKind says what to do.
@@ -44,6 +48,8 @@ const (
 	Dial                           // open a connection to Peer, named Conn
 	Close                          // close a connection, after what was written
 	Abort                          // reset a connection
+	Bind                           // open one more UDP socket, for connection Conn
+	Unbind                         // close the UDP socket Local
 	Done                           // the machine has nothing more to do
 )
 
@@ -52,7 +58,10 @@ type Output struct {
 	Kind OutputKind
 	Conn Conn
 	Peer netip.AddrPort
-	Data []byte // the machine's own, not changed afterwards
+	// Local is the UDP socket of SendDatagram and Unbind, zero for the one that the
+	// machine has from the start.
+	Local netip.AddrPort
+	Data  []byte // the machine's own, not changed afterwards
 	// Records says what Data holds, record by record, in its order: what a log
 	// writes and a dissector is to find.
 	Records []Record
@@ -73,6 +82,7 @@ type Record struct {
 	Opaque  bool             // a body whose layout nobody knows
 	Note    string           // what is on purpose odd about it
 	Via     schema.Transport // of a received record
+	At      netip.AddrPort   // the UDP socket that one was received at, zero for the machine's first
 }
 
 // Machine is a server or a bot.

@@ -1,6 +1,7 @@
 package netrek
 
 import (
+	"cmp"
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
@@ -44,6 +45,8 @@ func (d *deliveries) Pop() any {
 type station struct {
 	name    string
 	addr    netip.AddrPort
+	sockets []netip.AddrPort // beside that
+	bound   uint16           // how many of those there have been
 	machine machine.Machine
 	heard   []heard
 	events  []string
@@ -102,6 +105,24 @@ func (s *station) last(message string) string {
 	return list[len(list)-1]
 }
 
+// bind opens one more socket.
+func (s *station) bind() netip.AddrPort {
+	s.bound++
+	local := netip.AddrPortFrom(s.addr.Addr(), 40000+s.bound)
+	s.sockets = append(s.sockets, local)
+	return local
+}
+
+// unbind closes one, which has to be open.
+func (s *station) unbind(t testing.TB, local netip.AddrPort) {
+	t.Helper()
+	i := slices.Index(s.sockets, local)
+	if i < 0 {
+		t.Fatalf("%s closes %v, which is not open", s.name, local)
+	}
+	s.sockets = slices.Delete(s.sockets, i, i+1)
+}
+
 // cable joins one server and its bots, without a tape. It loses datagrams with a
 // probability.
 type cable struct {
@@ -118,7 +139,6 @@ type cable struct {
 }
 
 func newCable(t testing.TB, cfg ServerConfig, bots ...BotConfig) *cable {
-	cfg.Addr = serverAddr
 	w := &cable{t: t, now: epoch, random: rand.New(rand.NewPCG(cfg.Seed, 9)), conns: map[machine.Conn]*station{}}
 	w.server = &station{name: "server", addr: serverAddr}
 	w.server.machine = NewServer(cfg, w.server)
@@ -204,10 +224,14 @@ func (w *cable) carry(s *station, o machine.Output) {
 		w.conns[id] = s
 		w.post(w.server, machine.Input{Kind: machine.Opened, Conn: id, Peer: netip.AddrPortFrom(s.addr.Addr(), 40000)})
 		w.post(s, machine.Input{Kind: machine.Opened, Conn: o.Conn, Peer: serverAddr})
+	case machine.Bind:
+		w.post(s, machine.Input{Kind: machine.Bound, Conn: o.Conn, Local: s.bind()})
+	case machine.Unbind:
+		s.unbind(w.t, o.Local)
 	case machine.SendDatagram:
 		for _, to := range append([]*station{w.server}, w.bots...) {
-			if to.addr == o.Peer && w.random.Float64() >= w.loss {
-				w.post(to, machine.Input{Kind: machine.Datagram, Peer: s.addr, Data: o.Data})
+			if (to.addr == o.Peer || slices.Contains(to.sockets, o.Peer)) && w.random.Float64() >= w.loss {
+				w.post(to, machine.Input{Kind: machine.Datagram, Peer: cmp.Or(o.Local, s.addr), Local: o.Peer, Data: o.Data})
 			}
 		}
 	default:

@@ -112,7 +112,7 @@ func (c *clerk) received(now time.Time, in machine.Input) {
 // queryText is what COW sends behind the question mark (section 10).
 const queryText = "version=netrek-client-cow-3.3.2"
 
-// asker is a client that only looks for a server.
+// asker is a client that only looks for a server, or for a metaserver's list.
 type asker struct {
 	*clerk
 	to    netip.AddrPort
@@ -138,7 +138,7 @@ func (a *asker) Handle(now time.Time, in machine.Input) []machine.Output {
 	if a.done {
 		return nil
 	}
-	if in.Kind == machine.Datagram && in.Peer == a.to && len(in.Data) > 0 && in.Data[0] == 's' {
+	if in.Kind == machine.Datagram && in.Peer == a.to && len(in.Data) > 0 && (in.Data[0] == 's' || in.Data[0] == 'r') {
 		a.received(now, in)
 	}
 	if a.began && now.Before(a.next) {

@@ -10,7 +10,8 @@
 //	bot      bot.go, client.go (what it learns), script.go, follow.go
 //	both     codec.go (packets, by the schema)
 //
-// discovery.go is a server by itself: it answers queries on another port.
+// discovery.go is a server by itself: it answers queries on another port. metaserver.go
+// is whom servers solicit, and who lists them.
 //
 // Numbers and flows are from protocols/netrek.md: sections 3 to 5 for what packets
 // mean, 7 for UDP, 8 for the flow, 10 for discovery. What the facts leave to the

@@ -226,7 +226,7 @@ func TestUDP(t *testing.T) {
 		w.run(60 * time.Second)
 		w.left(t)
 		b := w.bots[0]
-		expect(t, b, "SP_UDP_REPLY", "reply=1", "port=2592")
+		expect(t, b, "SP_UDP_REPLY", "reply=1", "port=40001")
 		expect(t, b, "SP_UDP_REPLY", "reply=3")
 		expect(t, b, "SP_UDP_REPLY", "reply=0")
 		expect(t, b, "SP_WARNING", "TCP only")
@@ -256,6 +256,33 @@ func TestUDP(t *testing.T) {
 		if speeds := w.server.got("CP_SPEED"); len(speeds) != 2 {
 			t.Errorf("speeds %q", speeds)
 		}
+	}
+}
+
+// TestUDPPorts has each request answered with a port of its own, and the socket before
+// it closed (section 7).
+func TestUDPPorts(t *testing.T) {
+	const play = "outfit any scout\nudp port\nspeed 3\nwait 500ms\nudp packet\nspeed 4\nwait 500ms"
+	w := newCable(t, ServerConfig{}, BotConfig{Script: script(t, play+"\nwait 1m")}, BotConfig{Script: script(t, play)})
+	w.run(30 * time.Second)
+	ports := map[string]bool{}
+	for _, b := range w.bots {
+		for _, text := range b.got("SP_UDP_REPLY") {
+			if strings.HasPrefix(text, "reply=1") {
+				ports[text] = true
+			}
+		}
+	}
+	if len(ports) != 4 {
+		t.Errorf("answered with %v", ports)
+	}
+	for _, h := range w.server.heard {
+		if h.Message == "CP_SPEED" && (h.Via != schema.UDP || !h.At.IsValid() || h.At == serverAddr) {
+			t.Errorf("%s over %v, at %v", h.text, h.Via, h.At)
+		}
+	}
+	if len(w.server.sockets) != 1 { // the second player has left
+		t.Errorf("sockets %v are open", w.server.sockets)
 	}
 }
 

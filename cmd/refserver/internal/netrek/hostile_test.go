@@ -23,16 +23,24 @@ type hand struct {
 }
 
 func newHand(t testing.TB, cfg ServerConfig) *hand {
-	cfg.Addr = serverAddr
-	h := &hand{station: &station{name: "server"}, t: t, now: epoch}
+	h := &hand{station: &station{name: "server", addr: serverAddr}, t: t, now: epoch}
 	h.server = NewServer(cfg, h.station).(*server)
 	return h
 }
 
 func (h *hand) give(in machine.Input) {
+	if in.Kind == machine.Datagram && len(h.sockets) > 0 {
+		in.Local = h.sockets[len(h.sockets)-1]
+	}
 	for _, o := range h.server.Handle(h.now, in) {
 		checkRecords(h.t, "server", o)
 		h.out = append(h.out, o)
+		switch o.Kind {
+		case machine.Bind:
+			defer h.give(machine.Input{Kind: machine.Bound, Conn: o.Conn, Local: h.bind()})
+		case machine.Unbind:
+			h.unbind(h.t, o.Local)
+		}
 	}
 	h.heard = nil
 }
@@ -253,6 +261,29 @@ func TestAnotherPort(t *testing.T) {
 	h.datagram("10.6.6.6:5555", "2302000000000000")
 	if c.udp.phase != udpOn || c.udp.remote.Port() != 5555 {
 		t.Errorf("UDP is %d to %v", c.udp.phase, c.udp.remote)
+	}
+}
+
+// TestManyUDPRequests has a client ask for UDP over and over: it costs one socket.
+func TestManyUDPRequests(t *testing.T) {
+	h := newHand(t, ServerConfig{})
+	c := h.enter(1, mallory)
+	for range 3 {
+		h.out = nil
+		h.stream(1, strings.Repeat("23010000 00000fa0 23000000 00000000", 100)+"23010000 00000fa0")
+		binds := 0
+		for _, o := range h.out {
+			if o.Kind == machine.Bind {
+				binds++
+			}
+		}
+		if binds != 1 || len(h.sockets) != 1 || c.udp.local != h.sockets[0] {
+			t.Errorf("%d sockets were asked for, %v are open, %v is used", binds, h.sockets, c.udp.local)
+		}
+	}
+	h.give(machine.Input{Kind: machine.Closed, Conn: 1})
+	if len(h.sockets) != 0 {
+		t.Errorf("%v are open behind the session", h.sockets)
 	}
 }
 

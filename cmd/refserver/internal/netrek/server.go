@@ -3,7 +3,6 @@ package netrek
 import (
 	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -27,10 +26,9 @@ const (
 	maxQueue     = 8
 )
 
-// ServerConfig is what a server is to be. The zero value of each field but Addr
+// ServerConfig is what a server is to be. The zero value of each field
 // means the default that stands beside it.
 type ServerConfig struct {
-	Addr  netip.AddrPort // where it listens, TCP and UDP alike
 	Seed  uint64
 	Slots int      // how many may play at once; 32, which is also the most
 	NoUDP bool     // it refuses every request for UDP
@@ -87,7 +85,9 @@ func (s *server) Handle(now time.Time, in machine.Input) []machine.Output {
 			c.end("closed", "the client has closed the connection")
 		}
 	case machine.Datagram:
-		s.datagram(now, in.Peer, in.Data)
+		s.datagram(now, in)
+	case machine.Bound:
+		s.bound(in.Conn, in.Local)
 	}
 	s.settle(now)
 	return s.take()
@@ -119,49 +119,34 @@ func (s *server) opened(now time.Time, in machine.Input) {
 	s.sessions = append(s.sessions, newSession(s, now, in))
 }
 
-// datagram finds whose it is: a peer's that is tied to a session, or one that
-// verifies the request of a session from the same host (section 7). All others are
-// strangers', and leave nothing behind.
-func (s *server) datagram(now time.Time, peer netip.AddrPort, data []byte) {
+// datagram finds whose it is, by the socket that it came to: of the peer that has
+// verified, or of the first one to do so, from the client's host (section 7). All others
+// are strangers', and leave nothing behind.
+func (s *server) datagram(now time.Time, in machine.Input) {
 	for _, c := range s.sessions {
-		if c.udp.remote == peer {
-			c.datagram(now, data)
+		if c.udp.local != in.Local {
+			continue
+		}
+		if c.udp.phase == udpAsked && c.address.Addr() == in.Peer.Addr() && s.verifies(in.Data) {
+			c.udp.remote = in.Peer
+		}
+		if c.udp.remote == in.Peer {
+			c.datagram(now, in.Data)
 			return
 		}
 	}
-	if c := s.verifies(peer, data); c != nil {
-		c.udp.remote = peer
-		c.datagram(now, data)
-		return
-	}
 	if s.strangers++; s.strangers <= maxStrangers {
-		s.observer.Event(now, "stranger", fmt.Sprintf("%d bytes from %s, who is tied to no session", len(data), peer))
+		s.observer.Event(now, "stranger", fmt.Sprintf("%d bytes from %s, who is tied to no session", len(in.Data), in.Peer))
 	}
 }
 
-// verifies returns the session that a datagram from a new peer belongs to: one that
-// waits for it, first of all the one that announced this port.
-func (s *server) verifies(peer netip.AddrPort, data []byte) *session {
+// verifies reports whether a datagram is what has to be a client's first.
+func (s *server) verifies(data []byte) bool {
 	if len(data) == 0 {
-		return nil
+		return false
 	}
 	r, err := s.read(data, nil, schema.UDP)
-	if err != nil || r.Message != "CP_UDP_REQ" || (body{r.Body}).number("request") != requestVerify {
-		return nil
-	}
-	var found *session
-	for _, c := range s.sessions {
-		if c.udp.phase != udpAsked || c.address.Addr() != peer.Addr() {
-			continue
-		}
-		if c.udp.port == int(peer.Port()) {
-			return c
-		}
-		if found == nil {
-			found = c
-		}
-	}
-	return found
+	return err == nil && r.Message == "CP_UDP_REQ" && body{r.Body}.number("request") == requestVerify
 }
 
 // advance moves the world by the frames that are due, and tells of it. What a host

@@ -32,6 +32,7 @@ type session struct {
 	in      []byte         // the start of a packet that is not whole
 	tcp     parcel
 	udp     udp
+	binding bool   // a socket for it was asked for, and is not there yet
 	pilot   *pilot // nil without a slot
 	shown   map[shownKey][]byte
 	scratch []byte
@@ -102,6 +103,7 @@ func (c *session) bury(now time.Time) {
 		c.flush()
 		s.out = append(s.out, machine.Output{Kind: machine.Close, Conn: c.conn})
 	}
+	c.dropUDP()
 	s.queue = slices.DeleteFunc(s.queue, func(o *session) bool { return o == c })
 	if c.pilot != nil {
 		if c.named {
@@ -156,7 +158,7 @@ func (c *session) datagram(now time.Time, data []byte) {
 			c.complain(now, "malformed", fmt.Sprintf("%v, and %d bytes of a datagram are thrown away", err, len(data)))
 			return
 		}
-		data = data[r.Size:]
+		data, r.At = data[r.Size:], c.udp.local
 		c.server.observer.Received(now, c.udp.remote, r)
 		c.handle(now, r)
 	}

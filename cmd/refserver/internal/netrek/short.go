@@ -79,6 +79,7 @@ func (c *session) shortRequest(now time.Time, b body) {
 		c.messages = request == requestChat
 	case requestSmall, requestMedium:
 		c.everything(now)
+		return // observed: short2-tcp.pcap, war-short2-udp.pcap; COW complains of an answer
 	}
 	v := schema.Values{"repl": request}
 	if request == requestOn {
@@ -253,8 +254,6 @@ func (c *session) shortPhaser(p *pilot) {
 	v := schema.Values{"status": f.status, "pnum": p.slot}
 	if f.status == phaserHit {
 		v["target"], v["damage"] = f.target, min(f.damage, 0xff)
-	} else {
-		v["damage_0"], v["damage_4"] = 0, 0
 	}
 	switch f.status {
 	case phaserMiss:

@@ -57,8 +57,9 @@ func newOverUDP() map[string]bool {
 type udpPhase uint8
 
 const (
-	udpOff   udpPhase = iota
-	udpAsked          // the client has asked, and has to verify
+	udpOff     udpPhase = iota
+	udpBinding          // the client has asked, and there is no socket yet
+	udpAsked            // the client has to verify
 	udpOn
 )
 
@@ -66,10 +67,12 @@ const (
 type udp struct {
 	phase    udpPhase
 	mismatch bool           // the client speaks another version of it
+	local    netip.AddrPort // the socket, from udpAsked on
 	remote   netip.AddrPort // once it has verified
 	port     int            // that the client has announced
-	mode     int            // modeTCP keeps the flow open, and silent
-	sequence uint16         // of the last datagram
+	connmode int
+	mode     int    // modeTCP keeps the flow open, and silent
+	sequence uint16 // of the last datagram
 	pending  parcel
 }
 
@@ -122,18 +125,47 @@ func (c *session) openUDP(now time.Time, b body) {
 		return
 	}
 	c.closeUDP()
-	c.udp.phase, c.udp.port = udpAsked, port
-	own := int(c.server.cfg.Addr.Port())
-	if mode == connectPacket {
-		r, data, err := c.server.append(nil, c.state, "SP_UDP_REPLY", schema.Values{"reply": replyUDP, "port": own})
+	c.udp.phase, c.udp.port, c.udp.connmode = udpBinding, port, mode
+	if !c.binding {
+		c.binding = true
+		c.server.out = append(c.server.out, machine.Output{Kind: machine.Bind, Conn: c.conn})
+	}
+}
+
+// bound takes the socket of a request: each has its own (section 7).
+func (s *server) bound(conn machine.Conn, local netip.AddrPort) {
+	c := s.ofConn(conn)
+	if c != nil {
+		c.binding = false
+	}
+	switch {
+	case c == nil || c.udp.phase != udpBinding: // nobody wants it any more
+		if local.IsValid() {
+			s.out = append(s.out, machine.Output{Kind: machine.Unbind, Local: local})
+		}
+	case !local.IsValid():
+		c.closeUDP()
+		c.reply(replyDenied, 0)
+	default:
+		c.offerUDP(local)
+	}
+}
+
+// offerUDP tells the client where its datagrams go.
+func (c *session) offerUDP(local netip.AddrPort) {
+	u := &c.udp
+	u.phase, u.local = udpAsked, local
+	port := int(local.Port())
+	if u.connmode == connectPacket {
+		r, data, err := c.server.append(nil, c.state, "SP_UDP_REPLY", schema.Values{"reply": replyUDP, "port": port})
 		if err == nil {
 			var p parcel
 			p.add(c.server.clerk, r, data)
-			to := netip.AddrPortFrom(c.address.Addr(), uint16(port))
-			c.server.out = append(c.server.out, p.take(machine.Output{Kind: machine.SendDatagram, Peer: to}))
+			to := netip.AddrPortFrom(c.address.Addr(), uint16(u.port))
+			c.server.out = append(c.server.out, p.take(machine.Output{Kind: machine.SendDatagram, Local: local, Peer: to}))
 		}
 	}
-	c.reply(replyUDP, own)
+	c.reply(replyUDP, port)
 }
 
 // reply answers over TCP.
@@ -144,6 +176,14 @@ func (c *session) reply(reply, port int) {
 // closeUDP goes back to TCP. What waits for a datagram still goes out.
 func (c *session) closeUDP() {
 	c.flushDatagram()
+	c.dropUDP()
+}
+
+// dropUDP closes the flow's socket, and forgets what waits for it.
+func (c *session) dropUDP() {
+	if c.udp.local.IsValid() {
+		c.server.out = append(c.server.out, machine.Output{Kind: machine.Unbind, Local: c.udp.local})
+	}
 	c.udp = udp{mismatch: c.udp.mismatch}
 }
 
@@ -203,7 +243,7 @@ func (c *session) sequenceFlags() int {
 
 func (c *session) flushDatagram() {
 	if u := &c.udp; len(u.pending.data) > 0 {
-		c.server.out = append(c.server.out, u.pending.take(machine.Output{Kind: machine.SendDatagram, Peer: u.remote}))
+		c.server.out = append(c.server.out, u.pending.take(machine.Output{Kind: machine.SendDatagram, Local: u.local, Peer: u.remote}))
 	}
 }
 

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -32,9 +33,30 @@ type taped struct {
 	arrived  int
 }
 
+// bindFrom is the port before those of the sockets that machines ask for. None is used
+// twice.
+const bindFrom = 40000
+
+// bind opens one more UDP socket.
+func (x *node) bind(asker machine.Conn) {
+	x.binds++
+	local := netip.AddrPortFrom(x.addr.Addr(), bindFrom+x.binds)
+	x.sockets = append(x.sockets, local)
+	x.net.at(x.net.now, func() { x.handle(machine.Input{Kind: machine.Bound, Conn: asker, Local: local}) })
+}
+
+// socket finds the machine with a UDP socket at addr, or nil.
+func (n *network) socket(addr netip.AddrPort) *node {
+	i := slices.IndexFunc(n.nodes, func(x *node) bool { return x.addr == addr || slices.Contains(x.sockets, addr) })
+	if i < 0 {
+		return nil
+	}
+	return n.nodes[i]
+}
+
 // sendDatagram sends a datagram to its peer.
 func (x *node) sendDatagram(out machine.Output) {
-	t := &transmission{by: x, src: x.addr, dst: out.Peer, data: out.Data, records: out.Records}
+	t := &transmission{by: x, src: cmp.Or(out.Local, x.addr), dst: out.Peer, data: out.Data, records: out.Records}
 	x.net.transmit(t)
 }
 
@@ -88,7 +110,7 @@ func (n *network) deliver(t *transmission, times int) {
 	if !whole || t.arrivals >= times {
 		return
 	}
-	x := n.node(t.dst)
+	x := n.socket(t.dst)
 	if x == nil {
 		return
 	}
@@ -96,7 +118,7 @@ func (n *network) deliver(t *transmission, times int) {
 		t.arrived = n.now
 	}
 	x.carrier = t
-	x.handle(machine.Input{Kind: machine.Datagram, Peer: t.src, Data: slices.Clone(t.data)})
+	x.handle(machine.Input{Kind: machine.Datagram, Peer: t.src, Local: t.dst, Data: slices.Clone(t.data)})
 	x.carrier = nil
 }
 

@@ -45,6 +45,8 @@ var netrekScenarios = []Scenario{
 		crew{pilots: []pilot{{script: "login"}}, discovery: true}),
 	netrekScenario("netrek-inl", "queries to a server with two ports for players, of which clients miss one", 4*time.Second, Faults{},
 		crew{discovery: true, inl: true}),
+	netrekScenario("netrek-metaserver", "a server solicits a metaserver, which is asked for its list", 6*time.Second, Faults{},
+		crew{pilots: []pilot{{script: "login", start: 700 * time.Millisecond}}, meta: true}),
 	netrekScenario("netrek-cut", "segments split, merged, lost, repeated with overlap, out of order", 12*time.Second,
 		Faults{
 			Before: Path{Loss: 0.04, Reorder: 0.1, Delay: 40 * time.Millisecond},
@@ -62,6 +64,7 @@ type crew struct {
 	noUDP     bool
 	discovery bool // queries are asked and answered beside the game
 	inl       bool // by a server with two ports for players
+	meta      bool // the server solicits a metaserver, which is asked, too
 }
 
 // pilot is a bot.
@@ -84,7 +87,7 @@ func (c crew) cast(seed uint64) []Role {
 	roles := []Role{{
 		Name: "server", Addr: server, Server: true,
 		Build: func(o machine.Observer) machine.Machine {
-			return netrek.NewServer(netrek.ServerConfig{Addr: server, Seed: seed, Slots: c.slots, NoUDP: c.noUDP, Near: c.near, Board: board}, o)
+			return netrek.NewServer(netrek.ServerConfig{Seed: seed, Slots: c.slots, NoUDP: c.noUDP, Near: c.near, Board: board}, o)
 		},
 	}}
 	host := serverHost
@@ -108,6 +111,9 @@ func (c crew) cast(seed uint64) []Role {
 	if c.discovery {
 		roles = append(roles, c.directory(board, host.Next())...)
 	}
+	if c.meta {
+		roles = append(roles, metaserver(board, server, host.Next())...)
+	}
 	return roles
 }
 
@@ -119,6 +125,23 @@ func (c crew) directory(board *netrek.Board, asker netip.Addr) []Role {
 			return netrek.NewDirectory(netrek.DirectoryConfig{Board: board, INL: c.inl}, o)
 		}},
 		{Name: "asker", Addr: netip.AddrPortFrom(asker, clientPort+500), Start: time.Second, Build: func(o machine.Observer) machine.Machine {
+			return netrek.NewAsker(at, o)
+		}},
+	}
+}
+
+// metaserver is who lists servers, a server's part that solicits, and who asks for the
+// list.
+func metaserver(board *netrek.Board, server netip.AddrPort, asker netip.Addr) []Role {
+	at := netip.AddrPortFrom(asker.Next(), netrek.DiscoveryPort)
+	return []Role{
+		{Name: "metaserver", Addr: at, Server: true, Build: func(o machine.Observer) machine.Machine {
+			return netrek.NewMetaserver(o)
+		}},
+		{Name: "solicitor", Addr: netip.AddrPortFrom(server.Addr(), clientPort+600), Start: 200 * time.Millisecond, Build: func(o machine.Observer) machine.Machine {
+			return netrek.NewSolicitor(netrek.SolicitorConfig{Board: board, Server: server, Meta: at}, o)
+		}},
+		{Name: "asker", Addr: netip.AddrPortFrom(asker, clientPort+500), Start: 3 * time.Second, Build: func(o machine.Observer) machine.Machine {
 			return netrek.NewAsker(at, o)
 		}},
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
@@ -51,21 +52,23 @@ type path struct {
 	place    Place
 }
 
-// node is a machine with its place on the network: one UDP socket, and as many
-// connections as it likes.
+// node is a machine with its place on the network: a UDP socket, and as many more and
+// as many connections as it likes.
 type node struct {
 	net     *network
 	name    string
-	addr    netip.AddrPort // of its UDP socket, and where it listens
+	addr    netip.AddrPort // of its first UDP socket, and where it listens
 	server  bool
 	machine machine.Machine
 	done    bool
 
 	conns   map[machine.Conn]*endpoint
-	counted machine.Conn // connections accepted so far; they are numbered downwards
-	port    uint16       // of the last connection that was dialled
-	sent    time.Time    // when its last packet left
-	ticking time.Time    // when a Tick is due
+	counted machine.Conn     // connections accepted so far; they are numbered downwards
+	port    uint16           // of the last connection that was dialled
+	sockets []netip.AddrPort // UDP sockets beside the first
+	binds   uint16           // how many of those there have been
+	sent    time.Time        // when its last packet left
+	ticking time.Time        // when a Tick is due
 	stuck   int
 	carrier *transmission // what the machine is being given
 	acked   map[int]Acknowledgement
@@ -100,7 +103,7 @@ func (x *node) begin(at time.Time) {
 	x.net.at(at, func() { x.handle(machine.Input{Kind: machine.Tick}) })
 }
 
-// node finds the machine with a UDP socket at addr, or nil.
+// node finds the machine that has its place at addr, or nil.
 func (n *network) node(addr netip.AddrPort) *node {
 	for _, x := range n.nodes {
 		if x.addr == addr {
@@ -154,6 +157,10 @@ func (x *node) do(out machine.Output) {
 	switch out.Kind {
 	case machine.SendDatagram:
 		x.sendDatagram(out)
+	case machine.Bind:
+		x.bind(out.Conn)
+	case machine.Unbind:
+		x.sockets = slices.DeleteFunc(x.sockets, func(a netip.AddrPort) bool { return a == out.Local })
 	case machine.Dial:
 		x.dial(out)
 	case machine.Done:
