@@ -254,9 +254,9 @@ func checkRecords(t testing.TB, name string, o machine.Output) {
 }
 
 // script parses one that is right.
-func script(t testing.TB, text string) []Command {
+func scripted(t testing.TB, text string) []Command {
 	t.Helper()
-	s, err := ParseScript(text)
+	s, err := Scripts.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"time"
@@ -34,7 +35,8 @@ type taped struct {
 
 // sendDatagram sends a datagram to its peer.
 func (x *node) sendDatagram(out machine.Output) {
-	t := &transmission{by: x, src: x.addr, dst: out.Peer, data: out.Data, records: out.Records}
+	src := netip.AddrPortFrom(x.addr.Addr(), cmp.Or(out.Port, x.addr.Port()))
+	t := &transmission{by: x, src: src, dst: out.Peer, data: out.Data, records: out.Records}
 	x.net.transmit(t)
 }
 
@@ -88,16 +90,22 @@ func (n *network) deliver(t *transmission, times int) {
 	if !whole || t.arrivals >= times {
 		return
 	}
-	x := n.node(t.dst)
-	if x == nil {
+	heard := false
+	for _, x := range n.nodes {
+		if x == t.by || !x.hears(t.dst) {
+			continue
+		}
+		heard = true
+		x.carrier = t
+		x.handle(machine.Input{Kind: machine.Datagram, Peer: t.src, Port: t.dst.Port(), Data: slices.Clone(t.data)})
+		x.carrier = nil
+	}
+	if !heard {
 		return
 	}
 	if t.arrivals++; t.arrivals == 1 {
 		t.arrived = n.now
 	}
-	x.carrier = t
-	x.handle(machine.Input{Kind: machine.Datagram, Peer: t.src, Data: slices.Clone(t.data)})
-	x.carrier = nil
 }
 
 // lastPacket returns the number of the packet that completes the datagram in the

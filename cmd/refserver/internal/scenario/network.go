@@ -1,9 +1,11 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
@@ -51,12 +53,14 @@ type path struct {
 	place    Place
 }
 
-// node is a machine with its place on the network: one UDP socket, and as many
-// connections as it likes.
+// node is a machine with its place on the network: one UDP socket as a rule, and as
+// many connections as it likes.
 type node struct {
 	net     *network
 	name    string
-	addr    netip.AddrPort // of its UDP socket, and where it listens
+	addr    netip.AddrPort // of its UDP socket
+	ports   []uint16       // of others
+	listen  netip.AddrPort // where it accepts connections, if it is valid
 	server  bool
 	machine machine.Machine
 	done    bool
@@ -86,13 +90,17 @@ type Acknowledgement struct {
 }
 
 // add gives a machine its place.
-func (n *network) add(name string, addr netip.AddrPort, server bool, build func(machine.Observer) machine.Machine) {
+func (n *network) add(r *Role) *node {
 	x := &node{
-		net: n, name: name, addr: addr, server: server, port: addr.Port(),
+		net: n, name: r.Name, addr: r.Addr, ports: r.Ports, listen: r.Listen, server: r.Server, port: cmp.Or(r.Dials, r.Addr.Port()),
 		conns: map[machine.Conn]*endpoint{}, acked: map[int]Acknowledgement{},
 	}
-	x.machine = build(observer{x})
+	if r.Server && !x.listen.IsValid() {
+		x.listen = r.Addr
+	}
+	x.machine = r.Build(observer{x})
 	n.nodes = append(n.nodes, x)
+	return x
 }
 
 // begin gives a machine its first Tick.
@@ -100,14 +108,15 @@ func (x *node) begin(at time.Time) {
 	x.net.at(at, func() { x.handle(machine.Input{Kind: machine.Tick}) })
 }
 
-// node finds the machine with a UDP socket at addr, or nil.
-func (n *network) node(addr netip.AddrPort) *node {
-	for _, x := range n.nodes {
-		if x.addr == addr {
-			return x
-		}
+// broadcast is the address of everybody on the network.
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
+// hears reports whether the machine has a UDP socket for datagrams to addr.
+func (x *node) hears(addr netip.AddrPort) bool {
+	if addr.Addr() != x.addr.Addr() && addr.Addr() != broadcast {
+		return false
 	}
-	return nil
+	return addr.Port() == x.addr.Port() || slices.Contains(x.ports, addr.Port())
 }
 
 // handle has the machine handle an input, and does what it returns.
