@@ -128,6 +128,9 @@ type Envelope struct {
 	Origin    schema.Origin
 	LearnedIn int  // number of the packet that taught the mode, 0 for none
 	Prefixed  bool // the datagram had its size in front
+	// Of a message that its sender sends several times by design.
+	Copies int // how often it was seen, on its first record; 0 where it is sent once
+	First  int // number of the packet with the record that counts this one, 0 for none
 }
 
 // NoEnvelope is the envelope with nothing in it.
@@ -159,6 +162,7 @@ type Record struct {
 	Layout   *schema.Layout
 	Envelope Envelope
 	Context  schema.Origin // the least sure table entry that the body was read with
+	Head     schema.Tree   // fields of the envelope beside those in Envelope, where it has more; as Body
 	Body     schema.Tree   // decoded fields; positions count from the start of Raw
 	Raw      []byte        // the whole record as it stood on the wire
 	Size     int           // bytes of the record on the wire
@@ -166,6 +170,7 @@ type Record struct {
 	Rest     []byte        // bytes after the last field, part of Raw
 	Ack      Ack
 	Acks     Acks // of an acknowledgement; Packet and Message are empty for others
+	Open     bool // more copies may come, for which the Hold waits
 	Notes    []Note
 	Err      *wire.Error
 
@@ -266,7 +271,8 @@ type Conversation interface {
 	// and the same each time.
 	Cut(d Direction, data []byte) (schema.Frame, *wire.Error)
 	// Doubt judges whether a whole frame was none, by what is known to follow it, which
-	// may be nothing. The error says so; a boundary is looked for inside the frame.
+	// may be nothing, or what there is of one that nothing follows. The error says so; a
+	// boundary is looked for inside the frame.
 	Doubt(d Direction, frame, after []byte) *wire.Error
 	// Plausible judges whether a whole frame could be one that d brings: what finding
 	// a boundary trusts.
@@ -281,6 +287,15 @@ type Conversation interface {
 	Claim(d *Datagram) Claim
 	// Tables returns what the session has learned.
 	Tables() []LearnedTable
+}
+
+// Connector is a Conversation of peers: either side dials the other, and more than
+// once. Neither ports nor who dialled say there who is client; Carrier.Said does, for
+// all flows of the session.
+type Connector interface {
+	// Connects judges whether another connection belongs to this session: one between
+	// its hosts, or to an address that it expects.
+	Connects(f *Flow) bool
 }
 
 // What the Text of a GapRecord says, which is why the bytes are missing; there are
@@ -298,6 +313,7 @@ const (
 	Implausible Plausibility = iota
 	Possible                 // nothing speaks against it, and little for it
 	Convincing               // a layout reads it to its end
+	Certain                  // no other bytes look like it: one is enough where nothing follows
 )
 
 // Claim is what a session says of a datagram that may be its own.

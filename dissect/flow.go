@@ -157,10 +157,23 @@ func (c *Carrier) Said(by schema.Sender) {
 		f.client = 1 - f.client
 	}
 	f.evidence = saidEvidence
-	if f.Session != nil {
-		f.Session.Client, f.Session.Server = f.ends()
+	s := f.Session
+	if s == nil {
+		return
 	}
+	if _, ok := s.sameHosts(f); ok || !s.ofPeers() { // else it is a broadcast
+		s.Client, s.Server = f.ends()
+	}
+	s.agree(f)
 }
+
+// Ends returns the ends that sent and that received what c carries.
+func (c *Carrier) Ends() (src, dst netip.AddrPort) {
+	return c.Flow.Ends[c.side], c.Flow.Ends[c.side.Peer()]
+}
+
+// Turn gives c the direction that the roles of its flow's ends say by now.
+func (c *Carrier) Turn() { c.Direction = c.Flow.direction(c.side) }
 
 // flowTable holds the flows of a capture, the one heard of last at its end.
 type flowTable struct {

@@ -30,6 +30,8 @@ const nodeBytes = 48
 // Whatever stands behind one that waits, waits with it. A record waits when its
 // Ack.State is AckPending at Push; Resolve ends that, and so does the time limit.
 //
+// A record waits, too, while it is Open: for the copies that its sender makes of it.
+//
 // A Hold owns its records. Take hands one out, Push or Fill takes it back, and
 // between the two it may borrow the bytes of a packet: only what stays in the
 // queue is copied. Records are numbered as they leave, so that N rises.
@@ -203,6 +205,15 @@ func (h *Hold) Forget(t *Ticket) {
 	*t = Ticket{}
 }
 
+// Held returns the record that t follows as long as it has not been released, for the
+// caller to change what copies of it add; else nil. The sink is not called here.
+func (h *Hold) Held(t *Ticket) *Record {
+	if t.held == nil {
+		return nil
+	}
+	return &t.held.record
+}
+
 // Resolve says what became of the record that t follows. If that was released
 // already, an AckRecord says it, right behind the record by, which is the
 // acknowledgement; without one nothing is said. The sink is not called here but
@@ -292,7 +303,7 @@ func (h *Hold) drain() error {
 
 // waits reports whether e has something to wait for.
 func (h *Hold) waits(e *held) bool {
-	return e.deferred != nil || h.limit > 0 && e.record.Ack.State == AckPending
+	return e.deferred != nil || h.limit > 0 && (e.record.Ack.State == AckPending || e.record.Open)
 }
 
 // giveUp reports whether the oldest, which waits, may not do so any longer.
@@ -448,7 +459,9 @@ func (h *Hold) recycle(e *held) {
 }
 
 // size returns the bytes of memory that e keeps for its next use.
-func (e *held) size() int { return cap(e.bytes) + nodeBytes*cap(e.record.Body.Nodes) }
+func (e *held) size() int {
+	return cap(e.bytes) + nodeBytes*(cap(e.record.Body.Nodes)+cap(e.record.Head.Nodes))
+}
 
 // keep copies what the record borrows to memory of its own.
 //
@@ -462,10 +475,11 @@ func (e *held) keep() {
 		data = r.Body.Data[:n]
 	}
 	e.bytes = append(append(e.bytes[:0], data...), r.Rest...)
-	e.weight = len(e.bytes) + nodeBytes*len(r.Body.Nodes)
+	e.weight = len(e.bytes) + nodeBytes*(len(r.Body.Nodes)+len(r.Head.Nodes))
 	r.Rest = e.bytes[len(data):]
 	r.Body.Data = slices.Clip(e.bytes[:min(len(data), len(r.Body.Data))])
 	r.Raw = slices.Clip(e.bytes[:len(r.Raw)])
+	r.Head.Data = r.Raw
 	if r.Err != nil {
 		e.fault = *r.Err
 		r.Err = &e.fault
@@ -487,6 +501,7 @@ func (r *Record) clear() {
 	*r = Record{
 		Packets:  r.Packets[:0],
 		Notes:    r.Notes[:0],
+		Head:     schema.Tree{Nodes: r.Head.Nodes[:0]},
 		Body:     schema.Tree{Nodes: r.Body.Nodes[:0]},
 		Opcode:   -1,
 		Envelope: NoEnvelope,

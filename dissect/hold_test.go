@@ -82,6 +82,47 @@ func TestHoldKeepsTheOrder(t *testing.T) {
 	}
 }
 
+// A record that is open waits for its copies, which change it as long as it is held.
+func TestHoldKeepsWhatIsOpen(t *testing.T) {
+	var j journal
+	h := NewHold(&j, DefaultHold)
+	var first, late Ticket
+	a := take(h, "a", 1, 0, AckNone)
+	a.Open = true
+	h.Follow(a, &first)
+	h.Push(a)
+	h.Push(take(h, "b", 2, 1, AckNone))
+	if got := j.text(); got != "" {
+		t.Errorf("a waits: got %q", got)
+	}
+	if r := h.Held(&first); r == nil || r.Message != "a" {
+		t.Fatalf("got %v, want a", r)
+	}
+	h.Held(&first).Message, h.Held(&first).Open = "a twice", false
+	h.Push(take(h, "c", 3, 2, AckNone))
+	if got, want := j.text(), "a twice none; b none; c none"; got != want {
+		t.Errorf("a is no longer open: got %q, want %q", got, want)
+	}
+	if r := h.Held(&first); r != nil {
+		t.Errorf("a has been released: got %v", r)
+	}
+	d := take(h, "d", 4, 10, AckNone)
+	d.Open = true
+	h.Follow(d, &late)
+	h.Push(d)
+	h.Advance(at(2011))
+	if got, want := j.text(), "d none"; got != want || h.Held(&late) != nil {
+		t.Errorf("the time is up: got %q, want %q", got, want)
+	}
+	h = NewHold(&j, 0)
+	e := take(h, "e", 5, 0, AckNone)
+	e.Open = true
+	h.Push(e)
+	if got, want := j.text(), "e none"; got != want {
+		t.Errorf("nothing is held: got %q, want %q", got, want)
+	}
+}
+
 func TestHoldReleasesWhenTheTimeIsUp(t *testing.T) {
 	var j journal
 	h := NewHold(&j, DefaultHold)

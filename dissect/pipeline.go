@@ -78,7 +78,7 @@ type Result struct {
 // error of the source, what came before it has been written.
 func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 	r := &run{
-		Pipeline: p, schemas: map[Protocol]*schema.Protocol{},
+		Pipeline: p, schemas: map[Protocol]*schema.Protocol{}, below: map[Protocol]*schema.Protocol{},
 		live: map[hosts][]*Session{}, expected: map[netip.AddrPort][]*Session{},
 	}
 	if err := r.load(); err != nil {
@@ -98,6 +98,7 @@ func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 type run struct {
 	*Pipeline
 	schemas   map[Protocol]*schema.Protocol
+	below     map[Protocol]*schema.Protocol // of those that another one carries
 	ports     map[portKey]Protocol
 	link      LinkDecoder
 	headers   Headers
@@ -152,14 +153,16 @@ func (r *run) load() error {
 	r.ports = map[portKey]Protocol{}
 	protocols := r.options.Protocols
 	for _, p := range protocols {
-		s, err := p.Schema()
-		if err == nil && r.options.Schema != nil {
-			s, err = r.options.Schema(s)
-		}
+		s, err := r.changed(p.Schema())
 		if err != nil {
 			return err
 		}
 		r.schemas[p] = s
+		if s.Over != "" {
+			if r.below[p], err = r.changed(schema.Builtin(s.Over)); err != nil {
+				return err
+			}
+		}
 		for _, port := range s.Ports {
 			if k := (portKey{port.Transport, uint16(port.Number)}); r.ports[k] == nil {
 				r.ports[k] = p
@@ -170,6 +173,14 @@ func (r *run) load() error {
 		r.ports[portKey{a.Transport, a.Port}] = a.Protocol
 	}
 	return nil
+}
+
+// changed returns a schema that was loaded as the options will have it.
+func (r *run) changed(s *schema.Protocol, err error) (*schema.Protocol, error) {
+	if err == nil && r.options.Schema != nil {
+		return r.options.Schema(s)
+	}
+	return s, err
 }
 
 // owned reports whether a UDP port belongs to a protocol.
@@ -314,6 +325,9 @@ func (r *run) recognizePort(f *Flow) {
 		client := reassembly.Side(side).Peer()
 		if list := r.expected[end]; len(list) > 0 && f.Transport == schema.UDP {
 			f.protocol = list[0].protocol
+			if list[0].ofPeers() {
+				return // of whom it may be anybody's
+			}
 			if list[0].waitsAt(end) == schema.Client {
 				client = reassembly.Side(side)
 			}
@@ -432,7 +446,7 @@ func (r *run) segment(h *Headers) {
 	if f.state == accepted && len(g.Payload) > 0 && f.conn.Waits(side) {
 		f.streams[side].berth()
 	}
-	if f.done = f.conn != nil && f.conn.Done(); f.done && f.Session != nil {
+	if f.done = f.conn != nil && f.conn.Done(); f.done && f.Session != nil && !f.Session.has(schema.TCP) {
 		r.close(f.Session, r.carrier(f), f.ending)
 	}
 }
@@ -448,7 +462,7 @@ func (r *run) reuse(f *Flow, h *Headers) *Flow {
 		f.streams[i].finish()
 	}
 	f.done = true
-	if s := f.Session; s != nil {
+	if s := f.Session; s != nil && !s.has(schema.TCP) {
 		r.close(s, r.carrier(f), "port reused")
 	}
 	n := r.renew(f, h)
@@ -483,7 +497,9 @@ func (f *Flow) begin(side reassembly.Side, now time.Time) {
 	r := f.run
 	carrier := Carrier{Flow: f, Direction: f.direction(side), Packets: r.packets, Time: now, Digits: r.packet.Digits, side: side}
 	if s := r.sessionOf(f); s != nil {
+		s.meet(f)
 		s.adopt(f)
+		s.forgetRoles(f)
 		r.settleRoles(f)
 	} else {
 		reason := "syn"
@@ -497,9 +513,15 @@ func (f *Flow) begin(side reassembly.Side, now time.Time) {
 	}
 }
 
-// sessionOf finds the session of a connection whose start was not captured: the one
-// between the same hosts that has only datagrams so far.
+// sessionOf finds the session of a connection: among peers one that says so, else, where
+// its start was not captured, the one between the same hosts that has only datagrams so
+// far.
 func (r *run) sessionOf(f *Flow) *Session {
+	for _, s := range r.claimants(f) {
+		if c, ok := s.conversation.(Connector); ok && c.Connects(f) {
+			return s
+		}
+	}
 	if f.opened {
 		return nil
 	}
@@ -704,7 +726,7 @@ func (r *run) record(c *Carrier, t Type) *Record {
 		rec.Flow, rec.Transport = f.ID, f.Transport
 		rec.Src, rec.Dst = f.Ends[c.side], f.Ends[c.side.Peer()]
 		if s := f.Session; s != nil {
-			rec.Session, rec.Protocol = s.ID, s.schema.Name
+			rec.Session, rec.Protocol = s.ID, s.Name
 		}
 	}
 	return rec
@@ -726,7 +748,7 @@ func (r *run) event(c *Carrier, code, text string) {
 // sessionRecord reports that a session begins or ends.
 func (r *run) sessionRecord(s *Session, c *Carrier, state, reason string) {
 	rec := r.record(c, SessionRecord)
-	rec.Session, rec.Protocol = s.ID, s.schema.Name
+	rec.Session, rec.Protocol = s.ID, s.Name
 	rec.Client, rec.Server = s.Client, s.Server
 	rec.Code, rec.Text = state, reason
 	r.push(rec)

@@ -229,7 +229,7 @@ func (s *SequenceStream) Evicted() int { return s.evicted }
 // are acknowledged its state is set, so that the Hold knows whether it waits.
 func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Disposition {
 	e := sent{
-		seq: seq, opcode: r.Opcode, message: r.Message, packet: r.lastPacket(),
+		seq: seq, opcode: r.Opcode, message: r.Message, packet: r.LastPacket(),
 		time: r.Time, last: r.Time, shown: c == CaptureCopy,
 		sum: maphash.Bytes(s.hold.seed, payload), size: len(payload),
 	}
@@ -566,7 +566,7 @@ func (s *SequenceStream) resolve(r *Record, seq uint64, rtt time.Duration) {
 		if e.seq != seq || e.state != AckPending {
 			continue
 		}
-		a := Ack{State: AckAcked, By: r.lastPacket(), RTT: rtt}
+		a := Ack{State: AckAcked, By: r.LastPacket(), RTT: rtt}
 		if e.shown {
 			a.State, a.RTT = AckDuplicate, openRTT
 		}
@@ -610,7 +610,7 @@ func (s *SequenceStream) acknowledgedUnseen(r *Record, seq uint64) Verdict {
 		return AcksStale
 	}
 	r.note("acked_unseen", sequenceText("", seq))
-	s.unseen.add(seq, r.lastPacket())
+	s.unseen.add(seq, r.LastPacket())
 	s.arrived(seq, false)
 	return AcksUnseen
 }
@@ -640,11 +640,11 @@ func (s *SequenceStream) Ignore(r *Record, seq uint64) {
 	}
 	for _, e := range s.sent {
 		if e.seq == seq && e.state == AckPending {
-			e.state, e.by = AckIgnored, r.lastPacket()
+			e.state, e.by = AckIgnored, r.LastPacket()
 			s.hold.Resolve(&e.ticket, Ack{State: AckIgnored, By: e.by, RTT: openRTT}, nil)
 		}
 	}
-	s.ignored.add(seq, r.lastPacket())
+	s.ignored.add(seq, r.LastPacket())
 	if s.started {
 		s.settle()
 	}
@@ -659,7 +659,7 @@ func (s *SequenceStream) SetStart(r *Record, start uint64) {
 		s.restart.again = true
 		return
 	}
-	s.restart = restart{AckPending, start, r.Message, r.lastPacket(), r.Time, false}
+	s.restart = restart{AckPending, start, r.Message, r.LastPacket(), r.Time, false}
 	serial := s.rules.Serial
 	if s.rules.Delivery != Latest || !serial.Contains(start) {
 		return
@@ -703,8 +703,8 @@ func roundTrip(from, to time.Time) time.Duration {
 	return to.Sub(from)
 }
 
-// lastPacket returns the number of the packet that completed r, or 0.
-func (r *Record) lastPacket() int {
+// LastPacket returns the number of the packet that completed r, or 0.
+func (r *Record) LastPacket() int {
 	if len(r.Packets) == 0 {
 		return 0
 	}

@@ -18,6 +18,9 @@ type Session struct {
 	// Joined says that the session began before the capture, so that what it had
 	// agreed on is not known.
 	Joined bool
+	// Name is that of the protocol, as records of the session have it. A conversation
+	// sets it where the layers that it finds tell which one it is.
+	Name string
 
 	run          *run
 	protocol     Protocol
@@ -37,6 +40,9 @@ const maxSessions = 1024
 
 // Schema returns the layouts of the session's protocol.
 func (s *Session) Schema() *schema.Protocol { return s.schema }
+
+// Over reports whether the session has ended, though datagrams of it may still come.
+func (s *Session) Over() bool { return s.closed }
 
 // Tables returns what the session has learned.
 func (s *Session) Tables() []LearnedTable {
@@ -59,7 +65,7 @@ func (s *Session) Learned() { s.learned = true }
 // fill and to Emit.
 func (s *Session) Record(c *Carrier) *Record {
 	r := s.run.frameRecord(c)
-	if c.Flow.Guessed() {
+	if c.Flow.Guessed() && !s.ofPeers() {
 		r.Note("role_guessed", "")
 	}
 	return r
@@ -71,8 +77,32 @@ func (s *Session) Emit(r *Record) { s.run.push(r) }
 // Event reports something about the flow that c belongs to.
 func (s *Session) Event(c *Carrier, code, text string) { s.run.event(c, code, text) }
 
-// Expect tells that one side waits for this session's datagrams at addr, so that a
-// flow with that end is recognised.
+// At emits what f does at a place that was reserved for it, and closes the place.
+func (s *Session) At(p Place, f func()) {
+	r := s.run
+	outer := r.place
+	r.place = p
+	f()
+	r.place = outer
+	r.sink(r.hold.Done(p))
+}
+
+// Below returns the layouts of the protocol that carries the session's, nil for none.
+func (s *Session) Below() *schema.Protocol { return s.run.below[s.protocol] }
+
+// Chosen reports whether the user says that this is the protocol: of all flows, or of
+// a port of the session's.
+func (s *Session) Chosen() bool {
+	o := &s.run.options
+	return o.Only != nil || slices.ContainsFunc(o.Assigned, func(a Assignment) bool {
+		return a.Protocol == s.protocol && slices.ContainsFunc(s.Flows, func(f *Flow) bool {
+			return f.Transport == a.Transport && (f.Ends[0].Port() == a.Port || f.Ends[1].Port() == a.Port)
+		})
+	})
+}
+
+// Expect tells that one side waits for this session's flows at addr, so that one with
+// that end is recognised.
 func (s *Session) Expect(addr netip.AddrPort, of schema.Sender) {
 	e := expectation{addr, of}
 	if s.closed || len(s.expects) >= maxExpected || slices.Contains(s.expects, e) {
@@ -104,7 +134,7 @@ const maxExpected = 64
 func (s *Session) Restart(c *Carrier, reason string, tables []LearnedTable) {
 	r := s.run
 	r.sessionRecord(s, c, "closed", reason)
-	old := &Session{ID: s.ID, Client: s.Client, Server: s.Server, Joined: s.Joined, protocol: s.protocol, schema: s.schema, tables: tables, closed: true}
+	old := &Session{ID: s.ID, Client: s.Client, Server: s.Server, Joined: s.Joined, Name: s.Name, protocol: s.protocol, schema: s.schema, tables: tables, closed: true}
 	r.keepSession(old)
 	r.sessions++
 	s.ID, s.Joined, s.closed = r.sessions, false, false
@@ -117,13 +147,14 @@ func (r *Record) Note(code, text string) { r.note(code, text) }
 // open makes a session and gives it its first flow.
 func (r *run) open(p Protocol, f *Flow, c *Carrier, joined bool, reason string) *Session {
 	r.sessions++
-	s := &Session{ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], Joined: joined}
+	s := &Session{ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], Name: r.schemas[p].Name, Joined: joined}
 	s.confirmed = cmp.Or(int(s.schema.Limit("resync_packets")), confirmations)
 	s.Client, s.Server = f.ends()
 	s.conversation = p.Open(s)
 	k := hostsOf(s.Client, s.Server)
 	r.live[k] = append(r.live[k], s)
 	s.adopt(f)
+	s.forgetRoles(f)
 	s.opening = &opening{reason, *c}
 	s.opening.carrier.Packets = slices.Clone(c.Packets)
 	return s
@@ -160,6 +191,49 @@ func (s *Session) adopt(f *Flow) {
 	f.leave()
 	s.Flows = append(s.Flows, f)
 	f.Session, f.protocol, f.state = s, s.protocol, accepted
+}
+
+// ofPeers reports whether either side of the session dials the other.
+func (s *Session) ofPeers() bool {
+	_, ok := s.conversation.(Connector)
+	return ok
+}
+
+// forgetRoles undoes what port and SYN seemed to say of the roles, between peers.
+func (s *Session) forgetRoles(f *Flow) {
+	if s.ofPeers() && f.evidence < saidEvidence {
+		f.client, f.evidence = -1, noEvidence
+	}
+}
+
+// agree has the other flows between the hosts of a session of peers follow the roles
+// of one that said them.
+func (s *Session) agree(said *Flow) {
+	if !s.ofPeers() {
+		return
+	}
+	for _, f := range s.Flows {
+		if client, ok := s.sameHosts(f); ok && client >= 0 && f != said && f.evidence <= portEvidence {
+			f.client, f.evidence = client, saidEvidence
+		}
+	}
+}
+
+// meet makes f, which comes from the other end of what was a broadcast, a flow of the
+// session's two hosts.
+func (s *Session) meet(f *Flow) {
+	if _, ok := s.sameHosts(f); ok || s.closed {
+		return
+	}
+	for side, end := range f.Ends {
+		if end.Addr() != s.Client.Addr() {
+			continue
+		}
+		remove(s.run.live, hostsOf(s.Client, s.Server), s)
+		s.Server = f.Ends[1-side]
+		k := hostsOf(s.Client, s.Server)
+		s.run.live[k] = append(s.run.live[k], s)
+	}
 }
 
 // leave takes f out of its session, and returns that if no flow is left in it.
@@ -270,9 +344,10 @@ func (r *run) candidates(f *Flow) []*Session {
 // client sends from.
 func (r *run) claimants(f *Flow) []*Session {
 	list := r.candidates(f)
+	near := len(list)
 	for _, end := range f.Ends {
 		for _, s := range r.expected[end] {
-			if s.protocol == f.protocol && !slices.Contains(list, s) {
+			if s.protocol == f.protocol && !slices.Contains(list[:near], s) {
 				list = append(list, s)
 			}
 		}
@@ -287,6 +362,7 @@ func (r *run) claimants(f *Flow) []*Session {
 func (r *run) join(f *Flow, d *Datagram, final bool) *Session {
 	if s := owner(r.claimants(f), f, d); s != nil {
 		s.displace(f)
+		s.forgetRoles(f)
 		return s
 	}
 	list := r.candidates(f)
@@ -356,6 +432,9 @@ func owner(list []*Session, f *Flow, d *Datagram) *Session {
 // sits behind the same address. Its next datagram finds it a new session.
 func (s *Session) displace(own *Flow) {
 	own.owned = true
+	if s.ofPeers() {
+		return // they have as many sockets as they like
+	}
 	client, _ := own.ends()
 	for _, f := range slices.Clone(s.Flows) {
 		if end, _ := f.ends(); f.Transport == schema.UDP && !f.owned && end != client {
@@ -456,6 +535,10 @@ func (r *run) decodeHere(f *Flow, d *Datagram, final bool) bool {
 // rejoin moves a flow to the session that owns its datagram, if there is one.
 func (r *run) rejoin(f *Flow, d *Datagram) {
 	s := owner(r.claimants(f), f, d)
+	if s == nil && f.Session.closed && f.Session.ofPeers() {
+		r.reopen(f, d)
+		return
+	}
 	if s == nil || s == f.Session {
 		return
 	}
@@ -468,9 +551,31 @@ func (r *run) rejoin(f *Flow, d *Datagram) {
 	}
 }
 
+// reopen begins a new session with a flow whose session has ended, when a peer looks for
+// another one.
+func (r *run) reopen(f *Flow, d *Datagram) {
+	if _, as := f.protocol.Recognize(f.Transport, d.Data); as != Opening {
+		return
+	}
+	old := f.leave()
+	r.open(f.protocol, f, &d.Carrier, false, "opening")
+	if old != nil {
+		r.release(old, &d.Carrier, "continued as another session")
+	}
+}
+
 // settleRoles takes the roles of a flow's ends from its session.
 func (r *run) settleRoles(f *Flow) {
 	if f.evidence > portEvidence || len(f.Session.Flows) < 2 {
+		return
+	}
+	if f.Session.ofPeers() {
+		for _, other := range f.Session.Flows {
+			if other.evidence == saidEvidence {
+				f.Session.agree(other)
+				return
+			}
+		}
 		return
 	}
 	if client, ok := f.Session.sameHosts(f); ok && client >= 0 {

@@ -399,18 +399,18 @@ type trial struct {
 
 // trial tries frames from an offset on. They are right when several in a row are
 // plausible and one of them convinces, or more of them are; or when they fill packets: the first begins
-// with one, or one of several convinces, and the last came whole in the packet that
-// was captured last and ends with it.
+// with one, or one of several convinces, or one is certain, and the last came whole in the packet
+// that was captured last and ends with it.
 func (s *stream) trial(off int64, final bool) trial {
 	c, d := s.conversation(), s.direction()
-	at, last, convinced := int(off-s.base), 0, false
+	at, last, convinced, certain := int(off-s.base), 0, false, false
 	enough := s.flow.Session.confirmed
 	good, evidence := 0, 0
 	if final && s.beginsPacket(off) {
 		evidence = 1
 	}
 	for ; good < enough || !convinced && good < unconvinced*enough; good++ {
-		several := convinced && good+evidence > 1
+		several := convinced && good+evidence > 1 || certain
 		if at == len(s.buf) && good > 0 {
 			whole := !s.snapped && s.pieces[len(s.pieces)-1].start <= s.base+int64(last)
 			return trial{whole && (several || s.beginsPacket(off)) || final && several, good + evidence, s.end() + 1}
@@ -429,6 +429,8 @@ func (s *stream) trial(off int64, final bool) trial {
 			return trial{need: never}
 		case Convincing:
 			convinced = true
+		case Certain:
+			convinced, certain = true, true
 		}
 		last, at = at, at+f.Size
 	}
@@ -576,7 +578,11 @@ func (s *stream) interrupted(g reassembly.Gap) {
 	}
 	beyond := g.Offset + g.Bytes - (s.base + int64(s.need)) // of the frame's end
 	known := s.need > 0
-	s.unfinished(short)
+	if s.unfinished(short) {
+		s.hunt(true)
+		s.pass(len(s.buf))
+		known = false
+	}
 	switch {
 	case !known || beyond > 0:
 		s.gapRecord(g)
@@ -590,21 +596,27 @@ func (s *stream) interrupted(g reassembly.Gap) {
 }
 
 // unfinished hands on the frame in the buffer as far as it goes; its size may be
-// missing, too.
-func (s *stream) unfinished(short wire.Kind) {
+// missing, too. It returns true where what is there shows that it is none: then the
+// stream is hunting, with the buffer as it was.
+func (s *stream) unfinished(short wire.Kind) (doubted bool) {
 	f, err := s.conversation().Cut(s.direction(), s.buf)
 	if err == nil {
-		return // NB: cut has left no whole frame
+		return false // NB: cut has left no whole frame
 	}
 	s.need = 0
 	if f.Size > len(s.buf) {
+		if err := s.conversation().Doubt(s.direction(), s.buf, nil); err != nil && short == wire.Incomplete {
+			s.lose(err)
+			return true
+		}
 		s.emit(f, s.buf, s.base, s.pieces, f.Size-len(s.buf), short)
-		return
+		return false
 	}
 	e := *err
 	e.Kind = short
 	s.fault = &e
 	s.report(len(s.buf))
+	return false
 }
 
 // gapRecord emits the record of a gap.
@@ -618,14 +630,14 @@ func (s *stream) gapRecord(g reassembly.Gap) {
 
 // finish is called when nothing more will come, once or more often.
 func (s *stream) finish() {
-	if s.state == hunting && len(s.buf) > 0 {
-		if s.hunt(true); s.state == hunting {
-			s.pass(len(s.buf))
-			s.event("resync_failed", s.skippedText()+" without a frame")
+	for again := true; again; {
+		if s.state == hunting && len(s.buf) > 0 {
+			if s.hunt(true); s.state == hunting {
+				s.pass(len(s.buf))
+				s.event("resync_failed", s.skippedText()+" without a frame")
+			}
 		}
-	}
-	if s.state == inSync && len(s.buf) > 0 {
-		s.unfinished(wire.Incomplete)
+		again = s.state == inSync && len(s.buf) > 0 && s.unfinished(wire.Incomplete)
 	}
 	s.clear()
 	s.maybe, s.need, s.skip = nil, 0, 0

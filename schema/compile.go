@@ -703,6 +703,9 @@ func (s *listScope) compileArray(o *op, f *fieldDecl, ref *typeRef) (*op, error)
 		return nil, err
 	}
 	o.body = []*op{e}
+	if e.field != nil { // for whoever knows the array alone
+		o.field.Hex, o.field.Enum, o.field.Flags = e.field.Hex, e.field.Enum, e.field.Flags
+	}
 	return o, nil
 }
 

@@ -72,7 +72,7 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 	d.r.Seek(from)
 	d.m.r = &d.r
 	for _, e := range c.env {
-		d.m.slots[e.slot] = integer(int64(d.Envelope.read(e.name, t.Data)))
+		d.m.slots[e.slot] = integer(int64(d.Envelope.Number(e.name, t.Data)))
 	}
 	ok := d.list(c.ops)
 	if ok && c.size != nil {
@@ -386,30 +386,13 @@ func (d *Decoder) text(o *op, off int) bool {
 func (d *Decoder) untilNUL(o *op) int64 {
 	var n int64
 	switch o.field.Encoding {
-	case UTF16:
+	case UTF16, UTF16Lax: // 8-bit text ends with a unit of 16 bits as well
 		n = d.nul(16)
-	case UTF16Lax:
-		n = d.laxNUL()
 	default:
 		n = d.nul(8)
 	}
 	if n < 0 {
 		d.r.Fail("a NUL at the end of the text", "none", d.Short)
-	}
-	return n
-}
-
-// laxNUL finds the end of 16-bit text, whose first unit has a zero behind its
-// letter, or of 8-bit text in its place, which ends with a 16-bit NUL as well.
-func (d *Decoder) laxNUL() int64 {
-	if first := d.r.Peek(16, wire.Big); first>>8 != 0 && first&0xff == 0 {
-		if n := d.nul(16); n >= 0 {
-			return n
-		}
-	}
-	n := d.nul(8)
-	if n > 0 && d.zero(int(n)) {
-		n++
 	}
 	return n
 }
@@ -422,12 +405,6 @@ func (d *Decoder) nul(unit int) int64 {
 		}
 	}
 	return -1
-}
-
-// zero reports whether the byte so many bytes further on is there, and zero.
-func (d *Decoder) zero(n int) bool {
-	pos := d.r.Pos() + 8*n
-	return pos+8 <= d.r.Size() && wire.ReadBits(d.t.Data, pos, 8, wire.Big) == 0
 }
 
 func (d *Decoder) checkNUL(o *op, n int) {

@@ -665,6 +665,9 @@ func encodeText(s string, o *op) []byte {
 			}
 		}
 	}
+	if nul && o.field.Encoding == UTF16Lax && len(b)%2 != 0 {
+		b = append(b, 0) // it is read in units of 16 bits
+	}
 	if nul {
 		b = append(b, 0)
 	}

@@ -11,10 +11,15 @@ import (
 // fields have fixed places in front of the body.
 type Envelope struct {
 	Name   string
-	size   int // bytes in front of the body
+	Layout *Layout // its fields, for whoever shows them; positions as in a body
+	size   int     // bytes in front of the body
 	fields []envelopeField
-	// The fields that framing needs; a width of 0 means that there is none.
+	// The fields that framing needs; a width of 0 means that there is none. The length
+	// may be called size.
 	opcode, sequence, length envelopeField
+	beside                   *envelopeField // what shares the word of a length that is part of one
+
+	decls []*fieldDecl // until they are compiled
 }
 
 // envelopeField is a number in an envelope.
@@ -24,6 +29,7 @@ type envelopeField struct {
 	bits  int
 	order wire.Order
 	check string
+	enum  *Enum
 }
 
 func (f envelopeField) read(data []byte) uint64 {
@@ -36,8 +42,9 @@ func (f envelopeField) read(data []byte) uint64 {
 // Size returns the bytes in front of the body.
 func (e *Envelope) Size() int { return e.size }
 
-// read returns the value of a field by name, 0 without one.
-func (e *Envelope) read(name string, data []byte) uint64 {
+// Number returns the value of a field by its name in the frame that begins with data; 0
+// without such a field, or where data ends before it. The nil Envelope has none.
+func (e *Envelope) Number(name string, data []byte) uint64 {
 	if e == nil {
 		return 0
 	}
@@ -58,9 +65,10 @@ const (
 	Records                         // records end to end, the envelope chosen by the opcode's mode
 	Datagram                        // one frame fills the datagram
 	Typed                           // the size by the opcode, and by fields behind it: see FindTyped
+	SizeInWord                      // a length that is part of a word, whose other part has a name in its enum
 )
 
-var framingKinds = []string{"size_prefixed", "records", "datagram", "typed"}
+var framingKinds = []string{"size_prefixed", "records", "datagram", "typed", "size_in_word"}
 
 // String returns the word of the notation.
 func (k FramingKind) String() string { return framingKinds[k] }
@@ -115,13 +123,18 @@ func (f *Framing) Find(data []byte, layer string) (Frame, *wire.Error) {
 	if f.Kind == Datagram {
 		return e.frame(data, len(data)), e.holds(data, layer, wire.Malformed)
 	}
-	if end := (e.length.off + e.length.bits + 7) / 8; len(data) < end {
+	if end := f.prefix(); len(data) < end {
 		return Frame{}, &wire.Error{Layer: layer, Path: "envelope", Size: len(data),
 			Want: wire.Bits(8 * end), Got: wire.Bits(8*len(data)) + " left", Kind: wire.Incomplete}
 	}
+	if f.Kind == SizeInWord {
+		if err := e.beside.named(data, layer); err != nil {
+			return Frame{}, err
+		}
+	}
 	length := int(min(e.length.read(data), 1<<31))
 	if length < f.Min || f.Max > 0 && length > f.Max {
-		return Frame{}, &wire.Error{Layer: layer, Path: "envelope.length", Offset: e.length.off / 8, Bit: e.length.off % 8, Size: len(data),
+		return Frame{}, &wire.Error{Layer: layer, Path: "envelope." + e.length.name, Offset: e.length.off / 8, Bit: e.length.off % 8, Size: len(data),
 			Want: f.lengths(), Got: strconv.Itoa(length), Kind: wire.Malformed}
 	}
 	size := length
@@ -129,13 +142,32 @@ func (f *Framing) Find(data []byte, layer string) (Frame, *wire.Error) {
 		size += e.size
 	}
 	if size < e.size {
-		return Frame{}, &wire.Error{Layer: layer, Path: "envelope.length", Offset: e.length.off / 8, Size: len(data),
+		return Frame{}, &wire.Error{Layer: layer, Path: "envelope." + e.length.name, Offset: e.length.off / 8, Size: len(data),
 			Want: "a length of at least " + strconv.Itoa(e.size), Got: strconv.Itoa(length), Kind: wire.Malformed}
 	}
 	if len(data) < size {
 		return Frame{Size: size}, errPart
 	}
 	return e.frame(data, size), nil
+}
+
+// prefix returns the bytes that tell the length.
+func (f *Framing) prefix() int {
+	end := f.Envelope.length.off + f.Envelope.length.bits
+	if f.Kind == SizeInWord {
+		end += f.Envelope.beside.bits
+	}
+	return (end + 7) / 8
+}
+
+// named checks that a field has one of the values that its enum names.
+func (f *envelopeField) named(data []byte, layer string) *wire.Error {
+	v := f.read(data)
+	if f.enum.NameOf(v) != "" {
+		return nil
+	}
+	return &wire.Error{Layer: layer, Path: "envelope." + f.name, Offset: f.off / 8, Bit: f.off % 8, Size: len(data),
+		Want: "a " + f.enum.Name, Got: "0x" + strconv.FormatUint(v, 16), Kind: wire.Malformed}
 }
 
 // errPart is the answer for the start of a frame whose size is known, which is no
@@ -179,7 +211,7 @@ func (e *Envelope) Parse(data []byte, layer string) (Frame, *wire.Error) {
 	}
 	f := e.frame(data, int(e.length.read(data)))
 	if f.Size < e.size || f.Size > len(data) {
-		return f, &wire.Error{Layer: layer, Path: "envelope.length", Offset: e.length.off / 8, Bit: e.length.off % 8, Size: len(data),
+		return f, &wire.Error{Layer: layer, Path: "envelope." + e.length.name, Offset: e.length.off / 8, Bit: e.length.off % 8, Size: len(data),
 			Want: "a length from " + strconv.Itoa(e.size) + " to " + strconv.Itoa(len(data)), Got: strconv.Itoa(f.Size), Kind: wire.Malformed}
 	}
 	return f, nil
@@ -231,6 +263,27 @@ func (e *Envelope) Append(dst []byte, opcode uint64, seq int, body []byte, count
 			}
 		}
 		if f.check == "sum8(body)" {
+			v = uint64(Sum8(body))
+		}
+		w.Uint(v, f.bits, f.order)
+	}
+	w.Append(body)
+	return w.Bytes()
+}
+
+// AppendWith appends a frame around a body, with the numbers in head by their names.
+// What head leaves out is computed where it is a length or a checksum, and else zero.
+func (e *Envelope) AppendWith(dst []byte, head *Tree, body []byte, counts Counts) []byte {
+	w := wire.NewWriter(dst)
+	for _, f := range e.fields {
+		v, given := head.Value(f.name)
+		switch {
+		case given:
+		case f.name == e.length.name:
+			if v = uint64(len(body)); counts == CountsFrame {
+				v += uint64(e.size)
+			}
+		case f.check != "":
 			v = uint64(Sum8(body))
 		}
 		w.Uint(v, f.bits, f.order)
@@ -292,8 +345,10 @@ func (d *draft) parseEnvelope(key, n *yamlNode) (*Envelope, error) {
 			if off%8 != 0 {
 				return nil, errorAt(f.pos, "the body begins in mid-byte (bit %d)", off%8)
 			}
-			e.size = off / 8
+			e.size, e.decls = off/8, fields[:i]
 			return e, nil
+		case f.ref.kind == refIPv4:
+			f.ref.bits, f.ref.order, f.ref.fixed = 32, wire.Big, true
 		case f.ref.kind != refUint && f.ref.kind != refInt || f.ref.bits == 0:
 			return nil, errorAt(f.ref.pos, "an envelope has numbers of fixed width, such as u16")
 		}
@@ -306,13 +361,45 @@ func (d *draft) parseEnvelope(key, n *yamlNode) (*Envelope, error) {
 			e.opcode = ef
 		case "sequence":
 			e.sequence = ef
-		case "length":
+		case "length", "size":
 			e.length = ef
 		}
 		e.fields = append(e.fields, ef)
 		off += f.ref.bits
 	}
 	return nil, errorAt(key.pos, "envelope %q has no body", key.text)
+}
+
+// compileEnvelopes makes the layouts of the envelopes, once all enums are known. What
+// an overlay has from below is compiled already.
+func (d *draft) compileEnvelopes() error {
+	for _, e := range d.Envelopes {
+		if e.Layout != nil {
+			continue
+		}
+		c := &compiler{d: d, above: inherited{source: d.Source, confidence: d.Confidence}}
+		scope := c.newScope(e.decls)
+		var ops []*op
+		for _, f := range e.decls {
+			plain := *f
+			plain.check = ""
+			o, err := scope.field(&plain, "")
+			if err != nil {
+				return err
+			}
+			ops = append(ops, o)
+		}
+		c.settle(ops)
+		e.Layout = &Layout{Source: d.Source, Confidence: d.Confidence, code: &code{ops: ops, slots: c.slots, order: d.Order}}
+		for i, o := range ops {
+			e.fields[i].enum = o.field.Enum
+			if k := i - 1; k >= 0 && e.fields[k].name == e.length.name && e.length.bits%8 != 0 {
+				e.beside = &e.fields[i]
+			}
+		}
+		e.decls = nil
+	}
+	return nil
 }
 
 func (d *draft) parseFramings(n *yamlNode) error {
@@ -356,10 +443,18 @@ func (d *draft) parseFraming(key, n *yamlNode) (*Framing, error) {
 		return nil, errorAt(key.pos, "framing %q needs an envelope", key.text)
 	case f.Kind == Typed && (f.Envelope.opcode.bits != 8 || f.Envelope.opcode.off != 0):
 		return nil, errorAt(n.get("envelope").pos, "envelope %q does not begin with an opcode of one byte, which typed needs", f.Envelope.Name)
-	case f.Kind == SizePrefixed && f.Envelope.length.bits == 0:
-		return nil, errorAt(n.get("envelope").pos, "envelope %q has no length, which size_prefixed needs", f.Envelope.Name)
+	case (f.Kind == SizePrefixed || f.Kind == SizeInWord) && f.Envelope.length.bits == 0:
+		return nil, errorAt(n.get("envelope").pos, "envelope %q has no length, which %s needs", f.Envelope.Name, f.Kind)
+	case f.Kind == SizeInWord && !f.Envelope.sharesWord():
+		return nil, errorAt(n.get("envelope").pos, "envelope %q has no length in a word with a number that has an enum, which size_in_word needs", f.Envelope.Name)
 	}
 	return f, nil
+}
+
+// sharesWord reports whether the length is part of a word, of which a number with an
+// enum has the rest.
+func (e *Envelope) sharesWord() bool {
+	return e.beside != nil && e.beside.enum != nil && (e.length.bits+e.beside.bits)%8 == 0
 }
 
 func (d *draft) framingKey(f *Framing, key string, v *yamlNode) error {

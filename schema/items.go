@@ -12,6 +12,16 @@ type Item struct {
 	Label     string // "case 1", for the fields of a switch; the Field is nil
 }
 
+// Bytes returns the bytes of every body in this layout, or -1 where they depend on what
+// it holds.
+func (l *Layout) Bytes() int {
+	bits, fixed := fixedSize(l.code.ops)
+	if !fixed {
+		return -1
+	}
+	return (bits + 7) / 8
+}
+
 // Items lists the fields of a layout in the order of the wire, members behind
 // what holds them.
 func (l *Layout) Items() []Item {

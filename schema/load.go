@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -123,7 +124,7 @@ type bodyDecl struct {
 }
 
 var documentKeys = []string{
-	"protocol", "doc", "order", "align", "ports", "opcode", "state", "defaults", "types", "packets", "enums", "flags",
+	"protocol", "over", "doc", "order", "align", "ports", "opcode", "state", "defaults", "types", "packets", "enums", "flags",
 	"envelopes", "framings", "groups", "limits", "builds", "open", "source", "confidence",
 }
 
@@ -216,6 +217,10 @@ func (d *draft) section(key string, v *yamlNode, user bool) error {
 	switch key {
 	case "protocol":
 		return nil
+	case "over":
+		over, err := v.word("over")
+		d.Over = over
+		return err
 	case "doc":
 		d.Doc = v.text
 	case "source":
@@ -702,10 +707,16 @@ func (d *draft) finish() error {
 	}
 	for i := range d.State {
 		d.State[i].KeyEnum = d.enum(d.State[i].Key)
+		if t := d.typeNamed(d.State[i].Key); t != nil && t.ref != nil {
+			d.State[i].HexKey = t.ref.label == "hex"
+		}
 		d.State[i].Flags = d.flags(d.State[i].Name)
 		if len(d.State[i].Columns) == 1 {
 			d.State[i].Enum = d.enum(d.State[i].Columns[0])
 		}
+	}
+	if err := d.compileEnvelopes(); err != nil {
+		return err
 	}
 	for _, late := range d.late {
 		if err := late(d); err != nil {
@@ -718,6 +729,7 @@ func (d *draft) finish() error {
 		}
 	}
 	for _, e := range d.packets {
+		e.Source, e.Confidence = cmp.Or(e.Source, d.Source), cmp.Or(e.Confidence, d.Confidence)
 		if err := d.compilePacket(e); err != nil {
 			return err
 		}

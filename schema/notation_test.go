@@ -146,7 +146,7 @@ var notation = []struct {
 	{name: "text in UTF-16, little", head: "order: le", fields: "- a: text(nul, utf16)\n- b: u8", hex: "6100 0001 0000 07", want: `a="aĀ" b=7`},
 	{name: "8-bit text in a UTF-16 field", head: "order: le", fields: "- a: text(nul, utf16 8bit)\n- b: u8", hex: "6162 0000 07", want: `a="ab" b=7`},
 	{name: "16-bit text in a UTF-16 field", head: "order: le", fields: "- a: text(nul, utf16 8bit)\n- b: u8", hex: "61006200 0000 07", want: `a="ab" b=7`},
-	{name: "one letter of 8 bits in a UTF-16 field", head: "order: le", fields: "- a: text(nul, utf16 8bit)", hex: "61 0000", want: `a="a"`},
+	{name: "one letter of 8 bits in a UTF-16 field", head: "order: le", fields: "- a: text(nul, utf16 8bit)", hex: "61 00 0000", want: `a="a"`},
 	{name: "bytes", fields: "- n: u8\n- a: bytes(n)\n- b: bytes(2)\n- c: rest", hex: "01 aa bbbb ccdd", want: "n=1 a=aa b=bbbb c=ccdd"},
 	{name: "no rest", fields: "- a: u8\n- b: rest", hex: "01", want: "a=1 b="},
 	{name: "guid and ipv4", fields: "- a: guid\n- b: ipv4", hex: "00112233445566778899aabbccddeeff 0a000001", want: "a=00112233445566778899aabbccddeeff b=1.67772161e+08"},

@@ -226,6 +226,7 @@ type Port struct {
 // Protocol is a loaded schema.
 type Protocol struct {
 	Name       string
+	Over       string // the protocol whose messages carry this one's frames; "" for none
 	Order      wire.Order
 	BitAlign   bool // any field may begin in mid-byte
 	Doc        string

@@ -37,6 +37,7 @@ type TableDecl struct {
 	Enum    *Enum    // names of the only column's values, by the column's name
 	Flags   *Flags   // names of the bits of a column called mask, by the table's name
 	KeyEnum *Enum    // names of the keys, by the key's name
+	HexKey  bool     // keys are shown in hexadecimal, as values of the type with the key's name are
 }
 
 // Entry is one line of a learned table.

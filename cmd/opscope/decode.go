@@ -233,12 +233,11 @@ func (d *decoding) overlayAll() error {
 	}
 	d.schemas = map[string]*schema.Protocol{}
 	used := map[string]bool{}
-	for _, p := range protocols.All {
-		s, err := p.Schema()
+	for _, name := range schema.BuiltinNames() { // also those that carry others
+		s, err := schema.Builtin(name)
 		if err != nil {
 			return &exitError{exitUsage, err}
 		}
-		name := s.Name
 		for _, dir := range d.schema {
 			over, err := s.Overlay(os.DirFS(dir), ".")
 			if err != nil {

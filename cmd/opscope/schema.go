@@ -87,13 +87,17 @@ func listProtocols(w io.Writer) error {
 		if err != nil {
 			return err
 		}
-		var ports []string
-		for _, port := range p.Ports {
-			ports = append(ports, fmt.Sprintf("%s %d", port.Transport, port.Number))
-		}
-		rows = append(rows, []string{p.Name, fmt.Sprint(len(p.Packets)), strings.Join(ports, ", "), p.Doc})
+		rows = append(rows, []string{p.Name, fmt.Sprint(len(p.Packets)), portsText(p), p.Doc})
 	}
 	return sink.WriteTable(w, []string{"protocol", "packets", "ports", "what"}, rows)
+}
+
+func portsText(p *schema.Protocol) string {
+	var ports []string
+	for _, port := range p.Ports {
+		ports = append(ports, fmt.Sprintf("%s %d", port.Transport, port.Number))
+	}
+	return strings.Join(ports, ", ")
 }
 
 func listPackets(w io.Writer, p *schema.Protocol) error {
@@ -117,16 +121,17 @@ func listPackets(w io.Writer, p *schema.Protocol) error {
 
 func newSchemaShow(s streams) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show PROTOCOL PACKET",
+		Use:   "show PROTOCOL [PACKET]",
 		Short: "Print the layout of a packet: types, widths, units, confidence and sources",
 		Long: `show prints the layout of a packet, a line a field. A packet is named, or given by
-its opcode in hexadecimal (0x0E) or decimal (14).
+its opcode in hexadecimal (0x0E) or decimal (14). Without one it prints what concerns
+the protocol whole: envelopes, limits, and what is not settled, with the evidence.
 
 In a width, ( ) is the expression in the brackets of the type. A number "by slot" 5
 is as wide as slot 5 of state.translation says, which a packet teaches. A source
 stands beside a field where it is not that of the whole layout.`,
-		Example: "  opscope schema show wulfram UPDATE_ARRAY\n  opscope schema show wulfram 0x0E",
-		Args:    argsBetween(2, 2),
+		Example: "  opscope schema show wulfram UPDATE_ARRAY\n  opscope schema show wulfram 0x0E\n  opscope schema show lotr2",
+		Args:    argsBetween(1, 2),
 
 		ValidArgsFunction: completeProtocol,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -134,13 +139,16 @@ stands beside a field where it is not that of the whole layout.`,
 			if err != nil {
 				return err
 			}
-			packets := packetsNamed(p, args[1])
-			if len(packets) == 0 {
-				return usage("%s has no packet %q%s\ntry: opscope schema list %s", p.Name, args[1], p.HintPacket(args[1]), p.Name)
-			}
 			width := textWidth(0, s.out)
 			if width == 0 {
 				width = defaultWidth
+			}
+			if len(args) == 1 {
+				return showProtocol(s.out, width, p)
+			}
+			packets := packetsNamed(p, args[1])
+			if len(packets) == 0 {
+				return usage("%s has no packet %q%s\ntry: opscope schema list %s", p.Name, args[1], p.HintPacket(args[1]), p.Name)
 			}
 			for i, k := range packets {
 				if i > 0 {
@@ -180,15 +188,7 @@ func showPacket(w io.Writer, width int, p *schema.Protocol, k *schema.Packet) er
 			writeHanging(w, width, fmt.Sprintf("  %-10s  ", line[0]), 14, line[1])
 		}
 	}
-	for _, q := range k.Open {
-		writeHanging(w, width, "  open        ", 14, q.Question)
-		if q.Answer != "" {
-			writeHanging(w, width, "              so far: ", 16, q.Answer)
-		}
-		if q.Evidence != "" {
-			writeHanging(w, width, "              evidence: ", 16, q.Evidence)
-		}
-	}
+	showQuestions(w, width, k.Open)
 	client, server := k.Of(schema.Client), k.Of(schema.Server)
 	switch {
 	case len(client) == 0 && len(server) == 0:
@@ -203,6 +203,45 @@ func showPacket(w io.Writer, width int, p *schema.Protocol, k *schema.Packet) er
 		return showLayouts(w, width, "", client)
 	}
 	return showLayouts(w, width, "", server)
+}
+
+// showQuestions writes what is not settled, or was not.
+func showQuestions(w io.Writer, width int, open []schema.Question) {
+	for _, q := range open {
+		writeHanging(w, width, "  open        ", 14, q.Question)
+		if q.Answer != "" {
+			writeHanging(w, width, "              so far: ", 16, q.Answer)
+		}
+		if q.Evidence != "" {
+			writeHanging(w, width, "              evidence: ", 16, q.Evidence)
+		}
+	}
+}
+
+// showProtocol writes what concerns a protocol whole.
+func showProtocol(w io.Writer, width int, p *schema.Protocol) error {
+	fmt.Fprintln(w, p.Name)
+	for _, line := range [][2]string{
+		{"doc", p.Doc}, {"over", p.Over}, {"ports", portsText(p)}, {"order", p.Order.String()}, {"source", p.Source}, {"confidence", p.Confidence.String()},
+	} {
+		if line[1] != "" {
+			writeHanging(w, width, fmt.Sprintf("  %-10s  ", line[0]), 14, line[1])
+		}
+	}
+	for _, f := range p.Framings {
+		writeHanging(w, width, "  framing     ", 14, fmt.Sprintf("%s: %s, %s", f.Name, f.Kind, f.Source))
+	}
+	for _, l := range p.Limits {
+		writeHanging(w, width, "  limit       ", 14, strings.TrimSpace(fmt.Sprintf("%s = %d: %s", l.Name, l.Value, l.Doc)))
+	}
+	showQuestions(w, width, p.Open)
+	for _, e := range p.Envelopes {
+		fmt.Fprintf(w, "\nenvelope %s, %d bytes\n\n", e.Name, e.Size())
+		if err := writeItems(w, width, e.Layout, e.Layout.Items()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func showLayouts(w io.Writer, width int, title string, layouts []*schema.Layout) error {

@@ -11,8 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"opscope/cmd/refserver/internal/lotr2"
 	"opscope/cmd/refserver/internal/machine"
 	"opscope/cmd/refserver/internal/netrek"
+	"opscope/cmd/refserver/internal/script"
 	"opscope/cmd/refserver/internal/wulfram"
 )
 
@@ -23,7 +25,7 @@ func newBot(s streams) *cobra.Command {
 		Args:  oneOf,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBotWulfram(s), newBotNetrek(s))
+	c.AddCommand(newBotWulfram(s), newBotNetrek(s), newBotLOTR2(s))
 	return c
 }
 
@@ -50,7 +52,7 @@ func (o *botOptions) flags(c *cobra.Command, connect string) {
 
 func newBotWulfram(s streams) *cobra.Command {
 	var o botOptions
-	var script string
+	var text string
 	c := &cobra.Command{
 		Use:   "wulfram",
 		Short: "Play Wulfram II",
@@ -58,23 +60,23 @@ func newBotWulfram(s streams) *cobra.Command {
   refserver bot wulfram --count 4 --script ./attack.txt --log bots.ndjson`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			commands, err := scriptOf(script, wulfram.BuiltinScript, wulfram.ParseScript)
+			commands, err := scriptOf(text, wulfram.Scripts)
 			if err != nil {
 				return err
 			}
-			return playBots(c.Context(), s, "wulfram", &o, func(name string, i int, e ends, obs machine.Observer) machine.Machine {
-				return wulfram.NewBot(wulfram.BotConfig{Name: name, Server: e.server, Script: commands, Seed: o.seed + uint64(i)}, obs)
+			return playBots(c.Context(), s, "wulfram", &o, openBot, func(name string, i int, server netip.AddrPort, h *host) machine.Machine {
+				return wulfram.NewBot(wulfram.BotConfig{Name: name, Server: server, Script: commands, Seed: o.seed + uint64(i)}, h.log)
 			})
 		},
 	}
 	o.flags(c, "127.0.0.1:2627")
-	c.Flags().StringVar(&script, "script", "play", "what to do: a `FILE` with a command a line, or the name of a built-in script")
+	c.Flags().StringVar(&text, "script", "play", "what to do: a `FILE` with a command a line, or the name of a built-in script")
 	return c
 }
 
 func newBotNetrek(s streams) *cobra.Command {
 	var o botOptions
-	var script string
+	var text string
 	c := &cobra.Command{
 		Use:   "netrek",
 		Short: "Play Netrek",
@@ -82,26 +84,26 @@ func newBotNetrek(s streams) *cobra.Command {
   refserver bot netrek --count 2 --script duel --log bots.ndjson`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			commands, err := scriptOf(script, netrek.BuiltinScript, netrek.ParseScript)
+			commands, err := scriptOf(text, netrek.Scripts)
 			if err != nil {
 				return err
 			}
-			return playBots(c.Context(), s, "netrek", &o, func(name string, i int, e ends, obs machine.Observer) machine.Machine {
-				return netrek.NewBot(netrek.BotConfig{Name: name, Server: e.server, Local: e.local, Script: commands, Seed: o.seed + uint64(i)}, obs)
+			return playBots(c.Context(), s, "netrek", &o, openBot, func(name string, i int, server netip.AddrPort, h *host) machine.Machine {
+				return netrek.NewBot(netrek.BotConfig{Name: name, Server: server, Local: h.local, Script: commands, Seed: o.seed + uint64(i)}, h.log)
 			})
 		},
 	}
 	o.flags(c, "127.0.0.1:2592")
-	c.Flags().StringVar(&script, "script", "play", "what to do: a `FILE` with a command a line, or the name of a built-in script")
+	c.Flags().StringVar(&text, "script", "play", "what to do: a `FILE` with a command a line, or the name of a built-in script")
 	return c
 }
 
-// scriptOf returns a built-in script, or reads one. A name is one of a file where
-// there is one.
-func scriptOf[Command any](name string, builtin, parse func(string) ([]Command, error)) ([]Command, error) {
+// scriptOf returns a built-in script of a book, or reads one. A name is one of a file
+// where there is one.
+func scriptOf(name string, book *script.Book) ([]script.Command, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, os.ErrNotExist) {
-		commands, err := builtin(name)
+		commands, err := book.Builtin(name)
 		if err != nil {
 			return nil, usage("--script %s: neither a file nor built in: %w", name, err)
 		}
@@ -110,21 +112,67 @@ func scriptOf[Command any](name string, builtin, parse func(string) ([]Command, 
 	if err != nil {
 		return nil, fileError(err)
 	}
-	commands, err := parse(string(text))
+	commands, err := book.Parse(string(text))
 	if err != nil {
 		return nil, usage("%s: %w", name, err)
 	}
 	return commands, nil
 }
 
-// ends is where a bot is, with its datagrams, and where its server is.
-type ends struct{ local, server netip.AddrPort }
+func newBotLOTR2(s streams) *cobra.Command {
+	var o botOptions
+	var listen, text string
+	c := &cobra.Command{
+		Use:   "lotr2",
+		Short: "Join Lords of the Realm II",
+		Long: `lotr2 looks for a session of Lords of the Realm II, of one host or by broadcast, and
+joins it. The host dials the bot, so it listens as well; several bots listen at addresses
+that follow each other.`,
+		Example: `  refserver bot lotr2 --connect 127.0.0.1:47624 --listen 127.0.0.2:2300 --name Ada --script campaign
+  refserver bot lotr2 --connect 255.255.255.255:47624 --listen 192.168.1.6:2300`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			commands, err := scriptOf(text, lotr2.JoinerScripts)
+			if err != nil {
+				return err
+			}
+			first, err := addressOf("--listen", listen)
+			if err != nil {
+				return err
+			}
+			open := func(h *host, i int, _ netip.AddrPort) error {
+				at := first
+				for range i {
+					at = netip.AddrPortFrom(at.Addr().Next(), at.Port())
+				}
+				return h.settle(at, datagramsOf(at), netip.AddrPortFrom(at.Addr(), 0))
+			}
+			return playBots(c.Context(), s, "lotr2", &o, open, func(name string, i int, look netip.AddrPort, h *host) machine.Machine {
+				return lotr2.NewJoiner(lotr2.JoinerConfig{
+					Config: lotr2.Config{
+						Name: name, Place: lotr2.Place{Streams: h.addr, Datagrams: h.local}, Script: commands, Seed: o.seed + uint64(i),
+					},
+					Look: look, From: addrOf(h.udp[1].LocalAddr()).Port(),
+				}, h.log)
+			})
+		},
+	}
+	o.flags(c, "127.0.0.1:47624")
+	c.Flags().StringVar(&listen, "listen", "127.0.0.2:2300", "listen on this `ADDR`, a host and a port for TCP")
+	c.Flags().StringVar(&text, "script", "campaign", "what to do: a `FILE` with a command a line, or the name of a built-in script")
+	return c
+}
 
-// newClient makes the i-th bot, with its name.
-type newClient func(name string, i int, e ends, obs machine.Observer) machine.Machine
+// newClient makes the i-th bot, with its name, for the sockets of a host.
+type newClient func(name string, i int, server netip.AddrPort, h *host) machine.Machine
+
+// openBot opens the socket of a bot that dials a server.
+func openBot(h *host, _ int, server netip.AddrPort) error { return h.open(server) }
 
 // playBots plays the bots that build returns, until all of them are done.
-func playBots(ctx context.Context, s streams, protocol string, o *botOptions, build newClient) error {
+func playBots(
+	ctx context.Context, s streams, protocol string, o *botOptions, open func(h *host, i int, server netip.AddrPort) error, build newClient,
+) error {
 	server, err := addressOf("--connect", o.connect)
 	if err != nil {
 		return err
@@ -149,11 +197,13 @@ func playBots(ctx context.Context, s streams, protocol string, o *botOptions, bu
 			name = fmt.Sprintf("%s%d", o.name, i+1)
 		}
 		h := host{log: j.peer(name, protocol, false)}
-		if failures[i] = h.open(server); failures[i] != nil {
+		if failures[i] = open(&h, i, server); failures[i] != nil {
 			continue
 		}
-		h.log.Addr = h.local
-		h.machine = build(name, i, ends{h.local, server}, h.log)
+		if h.log.Addr = h.local; h.tcp != nil {
+			h.log.Addr = h.addr
+		}
+		h.machine = build(name, i, server, &h)
 		all.Go(func() { failures[i] = h.run(ctx) })
 	}
 	all.Wait()

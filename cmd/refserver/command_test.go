@@ -107,6 +107,10 @@ func TestExitCodes(t *testing.T) {
 		"no discovery address":  {[]string{"serve", "netrek", "--listen", "127.0.0.1:0", "--discovery", "3521"}, exitUsage, "--discovery 3521"},
 		"nobody's discovery":    {[]string{"serve", "netrek", "--listen", "127.0.0.1:0", "--discovery", "192.0.2.1:3521"}, exitSocket, "192.0.2.1:3521"},
 		"unknown netrek script": {[]string{"bot", "netrek", "--script", "dance"}, exitUsage, "dance"},
+		"unknown lotr2 scripts": {[]string{"bot", "lotr2", "--script", "dance"}, exitUsage, "dance"},
+		"a joiner's script":     {[]string{"serve", "lotr2", "--script", joinerOnly(t)}, exitUsage, "script line 1"},
+		"nobody's joiner":       {[]string{"bot", "lotr2", "--listen", "192.0.2.1:2300"}, exitSocket, "192.0.2.1:2300"},
+		"a port for discovery":  {[]string{"serve", "lotr2", "--listen", "127.0.0.1:0", "--discovery", "47624"}, exitUsage, "--discovery 47624"},
 		"log of no such folder": {[]string{"bot", "wulfram", "--log", "/nonexistent/x"}, exitFile, "/nonexistent/x"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,6 +123,15 @@ func TestExitCodes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// joinerOnly writes a script that a host does not follow.
+func joinerOnly(t *testing.T) string {
+	name := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(name, []byte("choose 2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // TestServeAndBot has bots play against a server over loopback.

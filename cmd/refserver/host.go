@@ -21,13 +21,15 @@ const (
 // called and where everything is written.
 type host struct {
 	machine machine.Machine
-	log     *peer // may be nil
-	udp     *net.UDPConn
-	local   netip.AddrPort   // of udp
-	tcp     *net.TCPListener // nil for a bot
+	log     *peer            // may be nil
+	udp     []*net.UDPConn   // the first is the usual one
+	local   netip.AddrPort   // of the first
+	tcp     *net.TCPListener // nil for one that only dials
+	addr    netip.AddrPort   // of tcp
+	dials   netip.Addr       // where it dials from, if it is valid
 
-	sockets map[netip.AddrPort]*net.UDPConn // those that the machine has asked for
-	turn    []machine.Input                 // an input, and what came of it at once
+	sockets map[uint16]*net.UDPConn // those that the machine has asked for, by port
+	turn    []machine.Input         // an input, and what came of it at once
 	events  chan event
 	done    chan struct{} // closed when the loop is over
 	conns   map[machine.Conn]*connection
@@ -50,40 +52,89 @@ type event struct {
 
 // listen opens the sockets of a server. A port of 0 becomes any that is free for
 // both.
-func (h *host) listen(addr netip.AddrPort) (netip.AddrPort, error) {
+func (h *host) listen(addr netip.AddrPort) error {
 	var err error
 	for range 8 {
 		if h.tcp, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(addr)); err != nil {
-			return addr, err
+			return err
 		}
 		bound := netip.AddrPortFrom(addr.Addr(), uint16(h.tcp.Addr().(*net.TCPAddr).Port))
-		if h.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(bound)); err == nil {
-			h.local = bound
-			return bound, nil
+		if err = h.listenUDP(bound); err == nil {
+			h.addr, h.local = bound, bound
+			return nil
 		}
 		h.tcp.Close()
 		if addr.Port() != 0 {
-			return addr, err
+			return err
 		}
-	}
-	return addr, err
-}
-
-// listenUDP opens the socket of a machine that only answers datagrams.
-func (h *host) listenUDP(addr netip.AddrPort) error {
-	var err error
-	if h.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(addr)); err == nil {
-		h.local = addrOf(h.udp.LocalAddr())
 	}
 	return err
 }
 
+// listenUDP opens a socket for datagrams, the usual one or one more.
+func (h *host) listenUDP(addr netip.AddrPort) error {
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(addr))
+	if err != nil {
+		return err
+	}
+	if len(h.udp) == 0 {
+		h.local = addrOf(c.LocalAddr())
+	}
+	h.udp = append(h.udp, c)
+	return nil
+}
+
+// settle opens the sockets of a peer that others dial and that dials others: for
+// connections, which it dials from the same address, and for datagrams.
+func (h *host) settle(streams netip.AddrPort, datagrams ...netip.AddrPort) error {
+	var err error
+	if h.tcp, err = net.ListenTCP("tcp", net.TCPAddrFromAddrPort(streams)); err != nil {
+		return err
+	}
+	h.addr = addrOf(h.tcp.Addr())
+	if !streams.Addr().IsUnspecified() {
+		h.dials = streams.Addr()
+	}
+	for _, addr := range datagrams {
+		if err := h.listenUDP(addr); err != nil {
+			h.release()
+			return err
+		}
+	}
+	return nil
+}
+
 // release closes the sockets of a host that does not run.
 func (h *host) release() {
-	h.udp.Close()
+	for _, c := range h.udp {
+		c.Close()
+	}
 	if h.tcp != nil {
 		h.tcp.Close()
 	}
+}
+
+// where lists the sockets for a person.
+func (h *host) where() string {
+	if len(h.udp) == 1 && h.local == h.addr {
+		return h.addr.String() + ", TCP and UDP"
+	}
+	text := h.addr.String() + ", TCP"
+	for _, c := range h.udp {
+		text += ", and " + c.LocalAddr().String() + ", UDP"
+	}
+	return text
+}
+
+// socket returns the socket for datagrams with a port, the usual one for 0, nil for one
+// that is closed.
+func (h *host) socket(port uint16) *net.UDPConn {
+	for _, c := range h.udp {
+		if port == 0 || addrOf(c.LocalAddr()).Port() == port {
+			return c
+		}
+	}
+	return h.sockets[port]
 }
 
 // open opens the UDP socket of a bot that talks to a server, on the address from which
@@ -95,18 +146,18 @@ func (h *host) open(server netip.AddrPort) error {
 	}
 	local := route.LocalAddr().(*net.UDPAddr)
 	route.Close()
-	if h.udp, err = net.ListenUDP("udp", &net.UDPAddr{IP: local.IP, Zone: local.Zone}); err == nil {
-		h.local = addrOf(h.udp.LocalAddr())
-	}
-	return err
+	local.Port = 0
+	return h.listenUDP(addrOf(local))
 }
 
 // run drives the machine until it is done or the context is.
 func (h *host) run(ctx context.Context) error {
 	h.events, h.done, h.conns = make(chan event), make(chan struct{}), map[machine.Conn]*connection{}
 	defer h.close()
-	h.sockets = map[netip.AddrPort]*net.UDPConn{}
-	go h.readDatagrams(h.udp, h.local)
+	h.sockets = map[uint16]*net.UDPConn{}
+	for _, c := range h.udp {
+		go h.readDatagrams(c)
+	}
 	if h.tcp != nil {
 		go h.accept()
 	}
@@ -155,8 +206,11 @@ func (h *host) give(ctx context.Context, now time.Time, in machine.Input) bool {
 
 // verdict is the error of a bot that never got a connection.
 func (h *host) verdict() error {
-	if h.opened {
+	switch {
+	case h.opened:
 		return nil
+	case h.refused == nil:
+		return errors.New("nobody answers")
 	}
 	return h.refused
 }
@@ -208,7 +262,7 @@ func (h *host) do(ctx context.Context, now time.Time, out machine.Output) {
 	case machine.Bind:
 		h.bind(out.Conn)
 	case machine.Unbind:
-		h.unbind(out.Local)
+		h.unbind(out.Port)
 	case machine.SendStream:
 		h.write(now, out)
 	case machine.Dial:
@@ -223,30 +277,27 @@ func (h *host) bind(asker machine.Conn) {
 	in := machine.Input{Kind: machine.Bound, Conn: asker}
 	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(h.local.Addr(), 0)))
 	if err == nil {
-		in.Local = addrOf(c.LocalAddr())
-		h.sockets[in.Local] = c
-		go h.readDatagrams(c, in.Local)
+		in.Port = addrOf(c.LocalAddr()).Port()
+		h.sockets[in.Port] = c
+		go h.readDatagrams(c)
 	}
 	h.turn = append(h.turn, in)
 }
 
-func (h *host) unbind(local netip.AddrPort) {
-	if c := h.sockets[local]; c != nil {
+func (h *host) unbind(port uint16) {
+	if c := h.sockets[port]; c != nil {
 		c.Close()
-		delete(h.sockets, local)
+		delete(h.sockets, port)
 	}
 }
 
 // sendDatagram sends a datagram, from the socket that the machine wants.
 func (h *host) sendDatagram(now time.Time, out machine.Output) {
-	c, local := h.udp, h.local
-	if out.Local.IsValid() {
-		c, local = h.sockets[out.Local], out.Local
-	}
+	c := h.socket(out.Port)
 	if c == nil {
 		return
 	}
-	h.tellSent(now, out, local, out.Peer, 0)
+	h.tellSent(now, out, addrOf(c.LocalAddr()), out.Peer, 0)
 	_, _ = c.WriteToUDPAddrPort(out.Data, out.Peer) // datagrams get lost
 }
 
@@ -303,6 +354,9 @@ func (h *host) accept() {
 // dial opens a connection.
 func (h *host) dial(ctx context.Context, id machine.Conn, to netip.AddrPort) {
 	d := net.Dialer{Timeout: dialWithin}
+	if h.dials.IsValid() {
+		d.LocalAddr = &net.TCPAddr{IP: h.dials.AsSlice(), Zone: h.dials.Zone()}
+	}
 	c, err := d.DialContext(ctx, "tcp", to.String())
 	e := event{Input: machine.Input{Kind: machine.Opened, Conn: id, Peer: to}, conn: c}
 	if err != nil {
@@ -331,7 +385,8 @@ func (h *host) readStream(id machine.Conn, peer netip.AddrPort, c net.Conn) {
 
 // readDatagrams reads a UDP socket. An ICMP error about an earlier datagram is no
 // reason to stop.
-func (h *host) readDatagrams(c *net.UDPConn, local netip.AddrPort) {
+func (h *host) readDatagrams(c *net.UDPConn) {
+	port := addrOf(c.LocalAddr()).Port()
 	b := make([]byte, readSize)
 	for {
 		n, from, err := c.ReadFromUDPAddrPort(b)
@@ -342,7 +397,7 @@ func (h *host) readDatagrams(c *net.UDPConn, local netip.AddrPort) {
 			continue
 		}
 		data := append([]byte(nil), b[:n]...)
-		if !h.tell(event{Input: machine.Input{Kind: machine.Datagram, Peer: unmap(from), Local: local, Data: data}}) {
+		if !h.tell(event{Input: machine.Input{Kind: machine.Datagram, Peer: unmap(from), Port: port, Data: data}}) {
 			return
 		}
 	}
@@ -354,8 +409,8 @@ func (h *host) close() {
 	for id := range h.conns {
 		h.hangUp(id, false)
 	}
-	for local := range h.sockets {
-		h.unbind(local)
+	for port := range h.sockets {
+		h.unbind(port)
 	}
 	h.release()
 }

@@ -104,7 +104,9 @@ second interrupt.`,
   refserver record login -o login.pcapng --seed 1
   refserver serve wulfram --listen 127.0.0.1:2627
   refserver bot wulfram --connect 127.0.0.1:2627 --script play
-  refserver serve netrek --listen 127.0.0.1:2592`,
+  refserver serve netrek --listen 127.0.0.1:2592
+  refserver serve lotr2 --listen 127.0.0.1:2300
+  refserver bot lotr2 --listen 127.0.0.2:2300 --script campaign`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

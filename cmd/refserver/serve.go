@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"opscope/cmd/refserver/internal/lotr2"
 	"opscope/cmd/refserver/internal/machine"
 	"opscope/cmd/refserver/internal/netrek"
 	"opscope/cmd/refserver/internal/wulfram"
@@ -27,7 +28,7 @@ over.`,
 		Args: oneOf,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newServeWulfram(s), newServeNetrek(s))
+	c.AddCommand(newServeWulfram(s), newServeNetrek(s), newServeLOTR2(s))
 	return c
 }
 
@@ -82,8 +83,8 @@ func newServeWulfram(s streams) *cobra.Command {
 			if err != nil {
 				return usage("%w", err)
 			}
-			return serve(c.Context(), s, "wulfram", &o, func(addr netip.AddrPort, obs machine.Observer) machine.Machine {
-				return wulfram.NewServer(wulfram.ServerConfig{Addr: addr, Seed: o.seed, Handshake: style}, obs)
+			return serve(c.Context(), s, "wulfram", &o, (*host).listen, func(h *host) machine.Machine {
+				return wulfram.NewServer(wulfram.ServerConfig{Addr: h.addr, Seed: o.seed, Handshake: style}, h.log)
 			})
 		},
 	}
@@ -115,12 +116,12 @@ func newServeNetrek(s streams) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				beside = append(beside, annex{"discovery", addr, func(_ netip.AddrPort, obs machine.Observer) machine.Machine {
-					return netrek.NewDirectory(netrek.DirectoryConfig{Board: board}, obs)
+				beside = append(beside, annex{"discovery", addr, func(h *host) machine.Machine {
+					return netrek.NewDirectory(netrek.DirectoryConfig{Board: board}, h.log)
 				}})
 			}
-			return serve(c.Context(), s, "netrek", &o, func(_ netip.AddrPort, obs machine.Observer) machine.Machine {
-				return netrek.NewServer(netrek.ServerConfig{Seed: o.seed, Slots: slots, NoUDP: noUDP, Board: board}, obs)
+			return serve(c.Context(), s, "netrek", &o, (*host).listen, func(h *host) machine.Machine {
+				return netrek.NewServer(netrek.ServerConfig{Seed: o.seed, Slots: slots, NoUDP: noUDP, Board: board}, h.log)
 			}, beside...)
 		},
 	}
@@ -132,8 +133,57 @@ func newServeNetrek(s streams) *cobra.Command {
 	return c
 }
 
-// newServer makes a server that listens at an address.
-type newServer func(netip.AddrPort, machine.Observer) machine.Machine
+// newServeLOTR2 is a host, and so a peer among peers.
+func newServeLOTR2(s streams) *cobra.Command {
+	var o serveOptions
+	var name, discovery, commands string
+	c := &cobra.Command{
+		Use:   "lotr2",
+		Short: "Host Lords of the Realm II",
+		Long: `lotr2 hosts a session of Lords of the Realm II: whoever looks for one is dialled, may
+join, and then dials back. When all have left, the script begins anew. A peer takes
+datagrams at the port 50 above the one for connections. On one machine every peer wants
+an address of its own.`,
+		Example: `  refserver serve lotr2 --listen 127.0.0.1:2300 --discovery 127.0.0.1:47624
+  refserver serve lotr2 --listen 192.168.1.5:2300 --discovery 0.0.0.0:47624 --script skirmish`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			o.draw(c)
+			script, err := scriptOf(commands, lotr2.HostScripts)
+			if err != nil {
+				return err
+			}
+			look, err := addressOf("--discovery", discovery)
+			if err != nil {
+				return err
+			}
+			open := func(h *host, addr netip.AddrPort) error { return h.settle(addr, datagramsOf(addr), look) }
+			return serve(c.Context(), s, "lotr2", &o, open, func(h *host) machine.Machine {
+				place := lotr2.Place{Streams: h.addr, Datagrams: h.local}
+				return lotr2.NewHost(lotr2.HostConfig{Config: lotr2.Config{Name: name, Place: place, Script: script, Seed: o.seed}, Again: true}, h.log)
+			})
+		},
+	}
+	o.flags(c, "127.0.0.1:2300")
+	f := c.Flags()
+	f.StringVar(&name, "name", "Player1", "play under this `NAME`")
+	f.StringVar(&discovery, "discovery", "127.0.0.1:47624", "take questions for sessions on this `ADDR`, a host and a UDP port")
+	f.StringVar(&commands, "script", "campaign", "what to do: a `FILE` with a command a line, or the name of a built-in script")
+	return c
+}
+
+// datagramsOf is where a peer of DirectPlay that listens at an address takes
+// datagrams, as far from there as 2350 is from 2300.
+func datagramsOf(streams netip.AddrPort) netip.AddrPort {
+	port := streams.Port()
+	if port != 0 {
+		port += lotr2.DatagramPort - lotr2.StreamPort
+	}
+	return netip.AddrPortFrom(streams.Addr(), port)
+}
+
+// newServer makes a server for the sockets of a host.
+type newServer func(h *host) machine.Machine
 
 // annex is a machine with a UDP socket of its own that belongs to a server.
 type annex struct {
@@ -142,8 +192,10 @@ type annex struct {
 	build newServer
 }
 
-// serve listens, and drives the server that build returns, with what belongs to it.
-func serve(ctx context.Context, s streams, protocol string, o *serveOptions, build newServer, beside ...annex) error {
+// serve opens the sockets, and drives the server that build returns, with what belongs to it.
+func serve(
+	ctx context.Context, s streams, protocol string, o *serveOptions, open func(*host, netip.AddrPort) error, build newServer, beside ...annex,
+) error {
 	addr, err := addressOf("--listen", o.listen)
 	if err != nil {
 		return err
@@ -153,11 +205,11 @@ func serve(ctx context.Context, s streams, protocol string, o *serveOptions, bui
 		return err
 	}
 	h := host{log: j.peer("server", protocol, true)}
-	if addr, err = h.listen(addr); err != nil {
+	if err = open(&h, addr); err != nil {
 		return errors.Join(&exitError{exitSocket, err}, j.Close())
 	}
-	h.log.Addr = addr
-	h.machine = build(addr, h.log)
+	h.log.Addr = h.addr
+	h.machine = build(&h)
 	others := make([]host, len(beside))
 	for i, a := range beside {
 		x := &others[i]
@@ -167,10 +219,10 @@ func serve(ctx context.Context, s streams, protocol string, o *serveOptions, bui
 			return errors.Join(&exitError{exitSocket, err}, j.Close())
 		}
 		x.log.Addr = x.local
-		x.machine = a.build(x.local, x.log)
+		x.machine = a.build(x)
 		fmt.Fprintf(s.err, "%s on %v, UDP\n", a.name, x.local)
 	}
-	fmt.Fprintf(s.err, "listening on %v, TCP and UDP\n", addr)
+	fmt.Fprintf(s.err, "listening on %s\n", h.where())
 	if o.duration > 0 {
 		var cancel func()
 		ctx, cancel = context.WithTimeout(ctx, o.duration)

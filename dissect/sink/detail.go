@@ -56,7 +56,7 @@ func (t *Text) appendOrigin(dst []byte, r *dissect.Record) []byte {
 // or nothing for a record without one.
 func (t *Text) appendEnvelope(dst []byte, r *dissect.Record) []byte {
 	e := r.Envelope
-	if e == dissect.NoEnvelope && r.Context == schema.NoOrigin {
+	if e == dissect.NoEnvelope && len(r.Head.Nodes) == 0 && r.Context == schema.NoOrigin {
 		return dst
 	}
 	dst = t.paint(append(dst, indent...), t.ink.name, "envelope")
@@ -72,6 +72,18 @@ func (t *Text) appendEnvelope(dst []byte, r *dissect.Record) []byte {
 	}
 	if e.Prefixed {
 		dst = append(dst, " prefixed"...)
+	}
+	for i := range r.Head.Nodes {
+		if n := &r.Head.Nodes[i]; !told(r, n) && (shown(n) || t.o.Verbosity >= full) {
+			dst = append(appendEscaped(append(dst, ' '), nameOf(n)), '=')
+			dst = t.appendShort(dst, &r.Head, i, noLimit)
+		}
+	}
+	if e.Copies > 0 {
+		dst = strconv.AppendInt(append(dst, " copies="...), int64(e.Copies), 10)
+	}
+	if e.First > 0 {
+		dst = strconv.AppendInt(append(dst, " first in packet "...), int64(e.First), 10)
 	}
 	if e.Origin != schema.NoOrigin {
 		dst = append(append(dst, ", "...), e.Origin.String()...)

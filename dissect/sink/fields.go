@@ -1,6 +1,21 @@
 package sink
 
-import "opscope/schema"
+import (
+	"opscope/dissect"
+	"opscope/schema"
+)
+
+// told reports whether other members say what a field of the envelope does: opcode and
+// length.
+func told(r *dissect.Record, n *schema.Node) bool {
+	switch nameOf(n) {
+	case "opcode":
+		return true
+	case "length":
+		return r.Envelope.Length >= 0
+	}
+	return false
+}
 
 // declaration is what the schema says of a field and of the fields inside it:
 // the members of its struct, or of the elements of its array.
@@ -44,15 +59,16 @@ func nested(items []schema.Item) []declaration {
 type declarations map[declarationKey][]declaration
 
 type declarationKey struct {
-	packet *schema.Packet
-	sender schema.Sender
+	packet   *schema.Packet
+	sender   schema.Sender
+	protocol string // of envelopes, which have no packet
 }
 
 func (d *declarations) of(p *schema.Packet, s schema.Sender) []declaration {
 	if p == nil {
 		return nil
 	}
-	key := declarationKey{p, s}
+	key := declarationKey{packet: p, sender: s}
 	list, ok := (*d)[key]
 	if !ok {
 		if *d == nil {
@@ -61,5 +77,27 @@ func (d *declarations) of(p *schema.Packet, s schema.Sender) []declaration {
 		list = fieldsOf(p, s)
 		(*d)[key] = list
 	}
+	return list
+}
+
+// envelopes returns the fields of all envelopes of a protocol, and of those around it.
+func (d *declarations) envelopes(schemaOf func(string) *schema.Protocol, protocol string) []declaration {
+	if schemaOf == nil {
+		return nil
+	}
+	key := declarationKey{protocol: protocol}
+	list, ok := (*d)[key]
+	if ok {
+		return list
+	}
+	for p := schemaOf(protocol); p != nil; p = schemaOf(p.Over) {
+		for _, e := range p.Envelopes {
+			list = append(list, nested(e.Layout.Items())...)
+		}
+	}
+	if *d == nil {
+		*d = declarations{}
+	}
+	(*d)[key] = list
 	return list
 }

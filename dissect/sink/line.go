@@ -105,7 +105,7 @@ func (p *plan) drop(r *dissect.Record) {
 // tailColumn returns the first column that the record leaves empty.
 func tailColumn(r *dissect.Record) int {
 	switch {
-	case r.Ack.State != dissect.AckNone:
+	case r.Ack.State != dissect.AckNone, r.Envelope.Copies > 0:
 		return fieldsColumn
 	case sequenced(r):
 		return ackColumn

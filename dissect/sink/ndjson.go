@@ -135,7 +135,7 @@ func (j *NDJSON) appendFrame(dst []byte, r *dissect.Record) []byte {
 	} else {
 		dst = strconv.AppendInt(dst, int64(r.Opcode), 10)
 	}
-	dst = appendEnvelope(append(dst, `,"envelope":`...), &r.Envelope)
+	dst = j.appendEnvelope(append(dst, `,"envelope":`...), r)
 	dst = appendWord(append(dst, `,"context":`...), r.Context.String())
 	dst = j.appendMembers(append(dst, `,"fields":`...), &r.Body, 0, len(r.Body.Nodes))
 	dst = appendKeyInt(dst, `,"size":`, int64(r.Size))
@@ -325,8 +325,8 @@ func (j *NDJSON) appendTime(dst []byte, t time.Time) []byte {
 }
 
 // appendEnvelope appends the members that the envelope has, null for none.
-func appendEnvelope(dst []byte, e *dissect.Envelope) []byte {
-	start := len(dst)
+func (j *NDJSON) appendEnvelope(dst []byte, r *dissect.Record) []byte {
+	e, start := &r.Envelope, len(dst)
 	if e.Mode >= 0 {
 		dst = appendKeyInt(dst, `,"mode":`, int64(e.Mode))
 	}
@@ -344,6 +344,18 @@ func appendEnvelope(dst []byte, e *dissect.Envelope) []byte {
 	}
 	if e.Prefixed {
 		dst = append(dst, `,"prefixed":true`...)
+	}
+	for i := range r.Head.Nodes {
+		if n := &r.Head.Nodes[i]; shown(n) && !told(r, n) {
+			dst = append(appendString(append(dst, ','), nameOf(n)), ':')
+			dst = j.appendValue(dst, &r.Head, i)
+		}
+	}
+	if e.Copies > 0 {
+		dst = appendKeyInt(dst, `,"copies":`, int64(e.Copies))
+	}
+	if e.First > 0 {
+		dst = appendKeyInt(dst, `,"first":`, int64(e.First))
 	}
 	return closeObject(dst, start)
 }

@@ -162,10 +162,10 @@ func got(s *scanner) string {
 }
 
 func (r *Reader) reset() {
-	packets, notes, nodes := r.rec.Packets[:0], r.rec.Notes[:0], r.rec.Body.Nodes[:0]
+	packets, notes, nodes, head := r.rec.Packets[:0], r.rec.Notes[:0], r.rec.Body.Nodes[:0], r.rec.Head.Nodes[:0]
 	r.rec = dissect.Record{
 		Packets: packets, Notes: notes, Opcode: -1, Envelope: dissect.NoEnvelope,
-		Body: schema.Tree{Nodes: nodes}, Ack: dissect.Ack{RTT: -1},
+		Head: schema.Tree{Nodes: head}, Body: schema.Tree{Nodes: nodes}, Ack: dissect.Ack{RTT: -1},
 	}
 	r.data, r.raw, r.rest = r.data[:0], r.raw[:0], r.rest[:0]
 }
@@ -358,7 +358,7 @@ func (r *Reader) finish() {
 		r.digits = 9
 	}
 	rec.Digits = r.digits
-	rec.Raw, rec.Rest, rec.Body.Data = r.raw, r.rest, r.data
+	rec.Raw, rec.Rest, rec.Body.Data, rec.Head.Data = r.raw, r.rest, r.data, r.data
 }
 
 // findPacket gives the record its packet, by opcode or else by name.
@@ -479,10 +479,26 @@ func (r *Reader) envelope() {
 			e.LearnedIn = int(s.integer())
 		case "prefixed":
 			e.Prefixed = s.word("true")
+		case "copies":
+			e.Copies = int(s.integer())
+		case "first":
+			e.First = int(s.integer())
 		default:
-			s.fail("a key of an envelope")
+			r.head(key)
 		}
 	}
+}
+
+// head reads another field of the envelope.
+func (r *Reader) head(key []byte) {
+	body := r.rec.Body.Nodes
+	r.rec.Body.Nodes = r.rec.Head.Nodes
+	if d := findBytes(r.declared.envelopes(r.o.Schema, r.rec.Protocol), key); d != nil {
+		r.value(d.Field, d)
+	} else {
+		r.value(r.fieldOf(r.plain, key, schema.Open), nil)
+	}
+	r.rec.Head.Nodes, r.rec.Body.Nodes = r.rec.Body.Nodes, body
 }
 
 func (r *Reader) acknowledgement() {

@@ -64,7 +64,7 @@ func WriteTables(w io.Writer, r *dissect.Result) error {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString("session " + strconv.Itoa(s.ID) + "  " + s.Schema().Name + "  client " + s.Client.String() + "  server " + s.Server.String() + "\n")
+		b.WriteString("session " + strconv.Itoa(s.ID) + "  " + s.Name + "  client " + s.Client.String() + "  server " + s.Server.String() + "\n")
 		for _, t := range s.Tables() {
 			if err := writeLearned(&b, t); err != nil {
 				return err
@@ -140,8 +140,11 @@ func keysText(d *schema.TableDecl, first, last int64) string {
 
 // keyText writes a key: an opcode as everywhere, any other in decimal.
 func keyText(d *schema.TableDecl, k int64) string {
-	if d.Key == "opcode" {
+	switch {
+	case d.Key == "opcode":
 		return string(appendOpcode(nil, uint64(k)))
+	case d.HexKey:
+		return string(appendHexNumber(nil, uint64(k)))
 	}
 	return strconv.FormatInt(k, 10)
 }

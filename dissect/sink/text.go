@@ -102,6 +102,9 @@ func (t *Text) Write(r *dissect.Record) error {
 	if t.out.err != nil {
 		return t.out.err
 	}
+	if r.Envelope.First > 0 && t.o.Verbosity < full {
+		return nil // its first record counts it
+	}
 	t.redact.prepare(r)
 	dst := t.begin(t.out.buf, r)
 	switch {
@@ -195,6 +198,9 @@ func (t *Text) appendColumns(dst []byte, r *dissect.Record) []byte {
 	if sequenced(r) {
 		dst = t.appendSequence(t.pad(dst, sequenceColumn), r)
 	}
+	if r.Envelope.Copies > 0 {
+		dst = strconv.AppendInt(append(t.pad(dst, ackColumn), "copies: "...), int64(r.Envelope.Copies), 10)
+	}
 	if r.Ack.State != dissect.AckNone {
 		dst = append(t.pad(dst, ackColumn), r.Ack.State.String()...)
 		if r.Ack.State == dissect.AckAcked && r.Ack.RTT >= 0 {
@@ -232,10 +238,13 @@ func (t *Text) appendSequence(dst []byte, r *dissect.Record) []byte {
 		t.value = strconv.AppendInt(append(t.value, ' '), int64(r.Envelope.Seq), 10)
 	}
 	from, hidden := len(dst), t.hidden
-	if r.Envelope.Mode < 0 {
+	switch mode := r.Envelope.Mode; {
+	case mode < 0 && r.Head.Field("slot") >= 0:
+		dst = append(dst, "slot"...)
+	case mode < 0:
 		dst = append(dst, "seq"...)
-	} else {
-		dst = t.appendMode(dst, r.Protocol, r.Envelope.Mode)
+	default:
+		dst = t.appendMode(dst, r.Protocol, mode)
 	}
 	const room, leastMode = ackColumn - sequenceColumn - 1, 2
 	if t.o.Verbosity == 0 {

@@ -34,6 +34,7 @@ func (o *Output) Write(r *dissect.Record) error {
 	c := *r
 	c.Packets, c.Notes = slices.Clone(r.Packets), slices.Clone(r.Notes)
 	c.Raw, c.Rest = slices.Clone(r.Raw), slices.Clone(r.Rest)
+	c.Head = schema.Tree{Nodes: slices.Clone(r.Head.Nodes), Data: c.Raw}
 	c.Body = schema.Tree{Nodes: slices.Clone(r.Body.Nodes), Data: slices.Clone(r.Body.Data)}
 	if r.Err != nil {
 		e := *r.Err

@@ -14,6 +14,10 @@
 //	opaque     true for a body whose layout nobody knows
 //	note       what is on purpose odd about it
 //
+// The envelope has the values of the wire's envelopes by their names as well, where there
+// are more than a sequence and a length. dir is null between two clients, of which neither
+// is the server.
+//
 // A record that its own peer sent has src equal to the peer's address. Times are
 // those of the machine, which for a received record is later than the capture's.
 package log

@@ -1,8 +1,11 @@
 package log
 
 import (
+	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"math"
+	"net/netip"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -62,12 +65,19 @@ func appendEnvelope(b []byte, t Transport, r *machine.Record) []byte {
 	if r.Length >= 0 {
 		key("length", r.Length)
 	}
+	if r.Head != nil {
+		b = appendPairs(b, r.Head, 0, len(r.Head.Nodes))
+	}
 	return append(b, '}')
 }
 
 // appendMembers appends the nodes from index from to index to as an object.
 func appendMembers(b []byte, t *schema.Tree, from, to int) []byte {
-	b = append(b, '{')
+	return append(appendPairs(append(b, '{'), t, from, to), '}')
+}
+
+// appendPairs appends the nodes to an object that was begun.
+func appendPairs(b []byte, t *schema.Tree, from, to int) []byte {
 	for i := from; i < to; i = t.Next(i) {
 		f := t.Nodes[i].Field
 		if f.Hidden || f.Part {
@@ -79,7 +89,7 @@ func appendMembers(b []byte, t *schema.Tree, from, to int) []byte {
 		b = append(appendText(b, f.Name), ':')
 		b = appendValue(b, t, i)
 	}
-	return append(b, '}')
+	return b
 }
 
 func appendElements(b []byte, t *schema.Tree, i int) []byte {
@@ -99,15 +109,20 @@ func appendValue(b []byte, t *schema.Tree, i int) []byte {
 		return append(b, masked...)
 	}
 	switch n.Kind {
-	case schema.Uint, schema.IPv4:
+	case schema.Uint:
 		return strconv.AppendUint(b, n.Num, 10)
+	case schema.IPv4:
+		addr := netip.AddrFrom4([4]byte{byte(n.Num >> 24), byte(n.Num >> 16), byte(n.Num >> 8), byte(n.Num)})
+		return append(addr.AppendTo(append(b, '"')), '"')
+	case schema.GUID:
+		return appendGUID(b, t.AppendBytes(nil, i))
 	case schema.Int:
 		return strconv.AppendInt(b, int64(n.Num), 10)
 	case schema.Float:
 		return appendFloat(b, n.Float())
 	case schema.Text, schema.String:
 		return appendText(b, string(t.AppendText(nil, i)))
-	case schema.Bytes, schema.GUID:
+	case schema.Bytes:
 		return append(hex.AppendEncode(append(b, '"'), t.AppendBytes(nil, i)), '"')
 	case schema.Struct:
 		return appendMembers(b, t, i+1, t.Next(i))
@@ -115,6 +130,13 @@ func appendValue(b []byte, t *schema.Tree, i int) []byte {
 		return appendElements(b, t, i)
 	}
 	return append(b, "null"...)
+}
+
+// appendGUID appends the 16 bytes of a GUID, of which the first three groups are
+// little-endian, as "{1C8248C0-9772-11CF-B74F-00C0DF413ED1}".
+func appendGUID(b, id []byte) []byte {
+	order := binary.LittleEndian
+	return fmt.Appendf(b, `"{%08X-%04X-%04X-%X-%X}"`, order.Uint32(id), order.Uint16(id[4:]), order.Uint16(id[6:]), id[8:10], id[10:])
 }
 
 // appendFloat appends the shortest digits that read back as v. JSON has no word

@@ -99,12 +99,15 @@ func (p *Peer) Sent(now time.Time, o machine.Output, local, remote netip.AddrPor
 
 // Received tells of a record that the machine understood.
 func (p *Peer) Received(now time.Time, from netip.AddrPort, r machine.Record) {
-	t, at := UDP, cmp.Or(r.At, p.Addr)
+	t, at := UDP, p.Addr
 	if r.Via == schema.TCP {
 		t = TCP
 		if p.Stream.IsValid() {
 			at = p.Stream
 		}
+	}
+	if r.Port != 0 {
+		at = netip.AddrPortFrom(at.Addr(), r.Port)
 	}
 	r.ID = 0
 	p.line(now, t, from, at, !p.Server, &r)
@@ -135,16 +138,18 @@ func (p *Peer) Event(now time.Time, code, text string) {
 
 func (p *Peer) line(now time.Time, t Transport, src, dst netip.AddrPort, byServer bool, r *machine.Record) {
 	b := appendTime(append(p.w.buf[:0], `{"type":"record","time":`...), now)
-	b = append(b, `,"dir":"`...)
-	if byServer {
-		b = append(b, "s2c"...)
-	} else {
-		b = append(b, "c2s"...)
+	dir := `"c2s"`
+	switch {
+	case r.Aside:
+		dir = "null"
+	case byServer:
+		dir = `"s2c"`
 	}
-	b = append(append(b, `","transport":"`...), t...)
+	b = append(append(b, `,"dir":`...), dir...)
+	b = append(append(b, `,"transport":"`...), t...)
 	b = append(src.AppendTo(append(b, `","src":"`...)), `","dst":"`...)
 	b = append(dst.AppendTo(b), `","protocol":`...)
-	b = appendRecord(appendText(b, p.Protocol), t, r)
+	b = appendRecord(appendText(b, cmp.Or(r.Protocol, p.Protocol)), t, r)
 	p.finish(appendText(append(b, `,"peer":`...), p.Name), r)
 }
 

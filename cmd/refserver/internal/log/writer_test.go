@@ -85,6 +85,28 @@ func TestReceivedAndSecrets(t *testing.T) {
 	}
 }
 
+func TestAddressesAndGUIDs(t *testing.T) {
+	var b strings.Builder
+	p := NewWriter(&b).Peer(Peer{Name: "Ada", Protocol: "lotr2", Addr: client})
+	id := []byte{0xc0, 0x48, 0x82, 0x1c, 0x72, 0x97, 0xcf, 0x11, 0xb7, 0x4f, 0x00, 0xc0, 0xdf, 0x41, 0x3e, 0xd1}
+	tree := &schema.Tree{Data: id, Nodes: []schema.Node{
+		{Field: &schema.Field{Name: "app_guid"}, Kind: schema.GUID, BodyLen: 16},
+		{Field: &schema.Field{Name: "addr"}, Kind: schema.IPv4, Num: 0xa9fe03f5},
+	}}
+	head := schema.NewTree(schema.Values{"token": 0xfab})
+	p.Received(when, server, machine.Record{
+		Message: "EnumSessions", Protocol: "dplay", Mode: -1, Seq: -1, Length: -1, Offset: -1, Via: schema.UDP, Port: 2350, Aside: true, Head: head, Body: tree,
+	})
+	for _, want := range []string{
+		`"app_guid":"{1C8248C0-9772-11CF-B74F-00C0DF413ED1}","addr":"169.254.3.245"`, `"protocol":"dplay"`, `"dir":null`, `"dst":"10.0.0.2:2350"`,
+		`"envelope":{"token":4011}`,
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("got %swant %s", b.String(), want)
+		}
+	}
+}
+
 func TestBotsHaveTwoEnds(t *testing.T) {
 	var b strings.Builder
 	p := NewWriter(&b).Peer(Peer{Name: "Ada", Addr: client, Stream: netip.MustParseAddrPort("10.0.0.2:50110")})

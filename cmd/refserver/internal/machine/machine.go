@@ -32,10 +32,8 @@ type Input struct {
 	Kind InputKind
 	Conn Conn           // of Opened, Refused, Stream and Closed; of Bound: who asked
 	Peer netip.AddrPort // of Opened: the other end; of Datagram: its sender
-	// Local is the UDP socket that a Datagram came to, or the Bound one, zero where it
-	// cannot be.
-	Local netip.AddrPort
-	Data  []byte // of Stream and Datagram; borrowed during the call
+	Port uint16         // the machine's own UDP port: to which a Datagram came, or that is Bound, 0 where none can be
+	Data []byte         // of Stream and Datagram; borrowed during the call
 }
 
 // OutputKind says what to do.
@@ -58,10 +56,8 @@ type Output struct {
 	Kind OutputKind
 	Conn Conn
 	Peer netip.AddrPort
-	// Local is the UDP socket of SendDatagram and Unbind, zero for the one that the
-	// machine has from the start.
-	Local netip.AddrPort
-	Data  []byte // the machine's own, not changed afterwards
+	Port uint16 // the own UDP port to send a datagram from, 0 for the usual one; of Unbind: which
+	Data []byte // the machine's own, not changed afterwards
 	// Records says what Data holds, record by record, in its order: what a log
 	// writes and a dissector is to find.
 	Records []Record
@@ -71,18 +67,23 @@ type Output struct {
 type Record struct {
 	ID      int // of this machine, from 1; an acknowledgement names it
 	Message string
-	Opcode  int
-	Offset  int // bytes from the start of Data
-	Size    int
-	Mode    int // stream mode, -1 where there are none, as on TCP
-	Seq     int // -1 for none
-	Length  int // as the envelope says, -1 for none
-	Body    *schema.Tree
-	Resend  int              // ID of the record that this one repeats, 0 for none
-	Opaque  bool             // a body whose layout nobody knows
-	Note    string           // what is on purpose odd about it
-	Via     schema.Transport // of a received record
-	At      netip.AddrPort   // the UDP socket that one was received at, zero for the machine's first
+	// Protocol is the one that names the message, empty for that of the machine: a
+	// session may speak two.
+	Protocol string
+	Opcode   int
+	Offset   int // bytes from the start of Data
+	Size     int
+	Mode     int          // stream mode, -1 where there are none, as on TCP
+	Seq      int          // -1 for none
+	Length   int          // as the envelope says, -1 for none
+	Head     *schema.Tree // the values of the envelope by their names, where it has more
+	Body     *schema.Tree
+	Resend   int              // ID of the record that this one repeats, 0 for none
+	Opaque   bool             // a body whose layout nobody knows
+	Note     string           // what is on purpose odd about it
+	Aside    bool             // it is between two clients: neither is the server
+	Via      schema.Transport // of a received record
+	Port     uint16           // of a received record: the own port that it came to, 0 for the usual one
 }
 
 // Machine is a server or a bot.
@@ -95,7 +96,7 @@ type Machine interface {
 }
 
 // Observer is told what a machine received and what it thinks of its records; a
-// log is one. The zero of a machine's observer is none.
+// log is one. A machine without one has a Deaf.
 type Observer interface {
 	// Received tells a record that the machine understood, once, when it is
 	// delivered. Its Body is borrowed during the call; its Offset is -1 when it had
@@ -107,3 +108,15 @@ type Observer interface {
 	// Event tells anything else: a refusal, a retry given up, a session that ends.
 	Event(now time.Time, code, text string)
 }
+
+// Deaf is the observer of a machine that has none.
+type Deaf struct{}
+
+// Received does nothing.
+func (Deaf) Received(time.Time, netip.AddrPort, Record) {}
+
+// Acknowledged does nothing.
+func (Deaf) Acknowledged(time.Time, int) {}
+
+// Event does nothing.
+func (Deaf) Event(time.Time, string, string) {}

@@ -113,7 +113,7 @@ func NewBot(cfg BotConfig, o machine.Observer) machine.Machine {
 		cfg.Name = "bot"
 	}
 	if cfg.Script == nil {
-		cfg.Script, _ = BuiltinScript("play")
+		cfg.Script, _ = Scripts.Builtin("play")
 	}
 	if cfg.SocketVersion == 0 {
 		cfg.SocketVersion = socketVersion

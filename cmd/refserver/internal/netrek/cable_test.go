@@ -225,13 +225,13 @@ func (w *cable) carry(s *station, o machine.Output) {
 		w.post(w.server, machine.Input{Kind: machine.Opened, Conn: id, Peer: netip.AddrPortFrom(s.addr.Addr(), 40000)})
 		w.post(s, machine.Input{Kind: machine.Opened, Conn: o.Conn, Peer: serverAddr})
 	case machine.Bind:
-		w.post(s, machine.Input{Kind: machine.Bound, Conn: o.Conn, Local: s.bind()})
+		w.post(s, machine.Input{Kind: machine.Bound, Conn: o.Conn, Port: s.bind().Port()})
 	case machine.Unbind:
-		s.unbind(w.t, o.Local)
+		s.unbind(w.t, netip.AddrPortFrom(s.addr.Addr(), o.Port))
 	case machine.SendDatagram:
 		for _, to := range append([]*station{w.server}, w.bots...) {
 			if (to.addr == o.Peer || slices.Contains(to.sockets, o.Peer)) && w.random.Float64() >= w.loss {
-				w.post(to, machine.Input{Kind: machine.Datagram, Peer: cmp.Or(o.Local, s.addr), Local: o.Peer, Data: o.Data})
+				w.post(to, machine.Input{Kind: machine.Datagram, Peer: netip.AddrPortFrom(s.addr.Addr(), cmp.Or(o.Port, s.addr.Port())), Port: o.Peer.Port(), Data: o.Data})
 			}
 		}
 	default:
@@ -278,9 +278,9 @@ func checkRecords(t testing.TB, name string, o machine.Output) {
 }
 
 // script parses one that is right.
-func script(t testing.TB, text string) []Command {
+func scripted(t testing.TB, text string) []Command {
 	t.Helper()
-	s, err := ParseScript(text)
+	s, err := Scripts.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}

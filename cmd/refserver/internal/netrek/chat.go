@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"opscope/cmd/refserver/internal/script"
 	"opscope/schema"
 )
 
@@ -84,19 +85,19 @@ type message struct {
 // client can rebuild.
 func (c *session) hear(m message) {
 	if c.short != 0 && c.messages && m.from != fromServer {
-		text := clip(" "+m.text, shortMost)
+		text := script.Clip(" "+m.text, shortMost)
 		c.send("SP_S_MESSAGE", schema.Values{
 			"m_flags": m.flags, "m_recpt": m.to, "m_from": m.from, "length": roundUp(5 + len([]rune(text)) + 1), "mesg": text,
 		})
 		return
 	}
-	c.send("SP_MESSAGE", schema.Values{"m_flags": m.flags, "m_recpt": m.to, "m_from": m.from, "mesg": clip(m.heading+m.text, messageMost)})
+	c.send("SP_MESSAGE", schema.Values{"m_flags": m.flags, "m_recpt": m.to, "m_from": m.from, "mesg": script.Clip(m.heading+m.text, messageMost)})
 }
 
 // announce tells everybody something in the server's words, heading included.
 func (s *server) announce(kind, from int, text string) {
 	s.all(func(c *session) {
-		c.send("SP_MESSAGE", schema.Values{"m_flags": messageValid | messageAll | kind, "m_recpt": 0, "m_from": from, "mesg": clip(text, messageMost)})
+		c.send("SP_MESSAGE", schema.Values{"m_flags": messageValid | messageAll | kind, "m_recpt": 0, "m_from": from, "mesg": script.Clip(text, messageMost)})
 	})
 }
 

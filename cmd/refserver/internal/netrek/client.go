@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/script"
 	"opscope/schema"
 	"opscope/schema/wire"
 )
@@ -161,7 +162,7 @@ func (b *bot) you(now time.Time, v body) {
 
 func (b *bot) logIn(query int) {
 	b.accepted = query == 0
-	b.tell("CP_LOGIN", schema.Values{"query": query, "name": clip(b.cfg.Name, 15), "password": "swordfish", "login": "bot"})
+	b.tell("CP_LOGIN", schema.Values{"query": query, "name": script.Clip(b.cfg.Name, 15), "password": "swordfish", "login": "bot"})
 }
 
 func (b *bot) loggedIn(now time.Time, v body) {

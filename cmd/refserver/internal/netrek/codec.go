@@ -2,9 +2,7 @@ package netrek
 
 import (
 	"fmt"
-	"net/netip"
 	"strings"
-	"time"
 
 	"opscope/cmd/refserver/internal/machine"
 	"opscope/schema"
@@ -40,7 +38,7 @@ func newClerk(side schema.Sender, o machine.Observer) *clerk {
 		panic(err)
 	}
 	if o == nil {
-		o = deaf{}
+		o = machine.Deaf{}
 	}
 	c := &clerk{protocol: p, side: side, packets: map[string]*schema.Packet{}, observer: o}
 	for _, k := range p.Packets {
@@ -183,25 +181,3 @@ func (b body) text(name string) string {
 	}
 	return string(b.AppendText(nil, i))
 }
-
-// clip returns what of a text fits n bytes of Latin-1.
-func clip(s string, n int) string {
-	var out []rune
-	for _, r := range s {
-		if len(out) == n {
-			break
-		}
-		if r > 0xff {
-			r = '?'
-		}
-		out = append(out, r)
-	}
-	return string(out)
-}
-
-// deaf is the observer of a machine that has none.
-type deaf struct{}
-
-func (deaf) Received(time.Time, netip.AddrPort, machine.Record) {}
-func (deaf) Acknowledged(time.Time, int)                        {}
-func (deaf) Event(time.Time, string, string)                    {}

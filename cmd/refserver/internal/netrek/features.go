@@ -3,6 +3,7 @@ package netrek
 import (
 	"strings"
 
+	"opscope/cmd/refserver/internal/script"
 	"opscope/schema"
 )
 
@@ -77,7 +78,7 @@ func (c *session) negotiate(highest int) int {
 
 // answer sends an SP_FEATURE, from which the client learns.
 func (c *session) answer(kind string, arg1, value int, name string) {
-	c.send("SP_FEATURE", schema.Values{"feature_type": kind, "arg1": arg1, "arg2": 0, "value": value, "name": clip(name, 79)})
+	c.send("SP_FEATURE", schema.Values{"feature_type": kind, "arg1": arg1, "arg2": 0, "value": value, "name": script.Clip(name, 79)})
 	c.server.setFeature(c.state, name, value)
 }
 

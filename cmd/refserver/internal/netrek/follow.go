@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/script"
 	"opscope/schema"
 )
 
@@ -56,7 +57,7 @@ func (b *bot) leave(now time.Time) {
 	b.tell("CP_BYE", nil)
 }
 
-// do does one command, which ParseScript has checked.
+// do does one command, which was checked when it was read.
 func (b *bot) do(now time.Time, c Command) {
 	text := strings.Join(c.Words, " ")
 	switch c.Verb {
@@ -172,8 +173,8 @@ func (b *bot) outfit(now time.Time, c Command) {
 		return
 	}
 	b.tries = 0
-	team, _ := wordIn(teams, c.Words[0])
-	ship, _ := wordIn(ships, c.Words[1])
+	team, _ := script.Choice(teams, c.Words[0])
+	ship, _ := script.Choice(ships, c.Words[1])
 	if team == anyTeam {
 		team = int(b.cfg.Seed % uint64(len(teamWords)))
 	}
@@ -182,7 +183,7 @@ func (b *bot) outfit(now time.Time, c Command) {
 }
 
 func (b *bot) awaits(now time.Time, c Command) {
-	n, _ := wordIn(choices["await"], c.Words[0])
+	n, _ := script.Choice(choices["await"], c.Words[0])
 	w := waiting(n)
 	if w == awaitDead && b.status != alive || w == awaitEnemy && b.enemy() >= 0 {
 		return
@@ -191,7 +192,7 @@ func (b *bot) awaits(now time.Time, c Command) {
 }
 
 func (b *bot) askFeature(name string) {
-	v := schema.Values{"feature_type": "S", "arg1": 0, "arg2": 0, "value": 1, "name": clip(name, 79)}
+	v := schema.Values{"feature_type": "S", "arg1": 0, "arg2": 0, "value": 1, "name": script.Clip(name, 79)}
 	if name == "SP_GENERIC_32" {
 		v["arg1"] = maxGeneric
 	}
@@ -203,20 +204,20 @@ func (b *bot) ask(now time.Time, c Command) {
 	switch c.Verb {
 	case "udp":
 		b.udp = flow{asked: true}
-		mode, _ := wordIn(choices["udp"], c.Words[0])
+		mode, _ := script.Choice(choices["udp"], c.Words[0])
 		b.tell("CP_UDP_REQ", schema.Values{"request": requestUDP, "connmode": mode, "port": int(b.cfg.Local.Port())})
 		b.await(now, awaitUDP)
 	case "tcp":
 		b.udp = flow{}
 		b.tell("CP_UDP_REQ", schema.Values{"request": requestTCP, "connmode": 0, "port": 0})
 	case "mode":
-		mode, _ := wordIn(choices["mode"], c.Words[0])
+		mode, _ := script.Choice(choices["mode"], c.Words[0])
 		b.tell("CP_UDP_REQ", schema.Values{"request": requestMode, "connmode": mode, "port": 0})
 	}
 }
 
 func (b *bot) askShort(now time.Time, c Command) {
-	version, _ := wordIn(choices["short"], c.Words[0])
+	version, _ := script.Choice(choices["short"], c.Words[0])
 	b.wanted = version
 	request := requestOn
 	if version == 0 {
@@ -228,11 +229,11 @@ func (b *bot) askShort(now time.Time, c Command) {
 
 func (b *bot) say(group, to int, text string) {
 	if b.short != 0 {
-		text = clip(text, shortMost)
+		text = script.Clip(text, shortMost)
 		b.tell("CP_S_MESSAGE", schema.Values{"group": group, "indiv": to, "length": roundUp(4 + len([]rune(text)) + 1), "mesg": text})
 		return
 	}
-	b.tell("CP_MESSAGE", schema.Values{"group": group, "indiv": to, "mesg": clip(text, messageMost)})
+	b.tell("CP_MESSAGE", schema.Values{"group": group, "indiv": to, "mesg": script.Clip(text, messageMost)})
 }
 
 // unhex reads bytes, at least one.

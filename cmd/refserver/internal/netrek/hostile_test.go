@@ -30,16 +30,16 @@ func newHand(t testing.TB, cfg ServerConfig) *hand {
 
 func (h *hand) give(in machine.Input) {
 	if in.Kind == machine.Datagram && len(h.sockets) > 0 {
-		in.Local = h.sockets[len(h.sockets)-1]
+		in.Port = h.sockets[len(h.sockets)-1].Port()
 	}
 	for _, o := range h.server.Handle(h.now, in) {
 		checkRecords(h.t, "server", o)
 		h.out = append(h.out, o)
 		switch o.Kind {
 		case machine.Bind:
-			defer h.give(machine.Input{Kind: machine.Bound, Conn: o.Conn, Local: h.bind()})
+			defer h.give(machine.Input{Kind: machine.Bound, Conn: o.Conn, Port: h.bind().Port()})
 		case machine.Unbind:
-			h.unbind(h.t, o.Local)
+			h.unbind(h.t, netip.AddrPortFrom(h.addr.Addr(), o.Port))
 		}
 	}
 	h.heard = nil
@@ -277,8 +277,8 @@ func TestManyUDPRequests(t *testing.T) {
 				binds++
 			}
 		}
-		if binds != 1 || len(h.sockets) != 1 || c.udp.local != h.sockets[0] {
-			t.Errorf("%d sockets were asked for, %v are open, %v is used", binds, h.sockets, c.udp.local)
+		if binds != 1 || len(h.sockets) != 1 || c.udp.own != h.sockets[0].Port() {
+			t.Errorf("%d sockets were asked for, %v are open, %v is used", binds, h.sockets, c.udp.own)
 		}
 	}
 	h.give(machine.Input{Kind: machine.Closed, Conn: 1})

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"opscope/cmd/refserver/internal/script"
 	"opscope/schema"
 )
 
@@ -34,7 +35,7 @@ func (c *session) login(now time.Time, b body) {
 	}
 	c.named = true
 	p := c.pilot
-	p.name, p.login = clip(name, 15), clip(b.text("login"), 15)
+	p.name, p.login = script.Clip(name, 15), script.Clip(b.text("login"), 15)
 	if c.has("SP_LTD") {
 		c.send("SP_LTD", c.history())
 	}

@@ -2,10 +2,10 @@ package netrek
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"opscope/cmd/refserver/internal/script"
 )
 
 // Command is one line of a bot's script: a verb and its words. A bot has logged in
@@ -42,64 +42,18 @@ import (
 //	repeat 10 torp 64    a command so many times, once in 300 ms
 //
 // Empty lines and those that begin with # are skipped.
-type Command struct {
-	Verb  string
-	Words []string
-	Times int // at least 1
-}
+type Command = script.Command
 
-// verbs are the commands, with the least number of words each needs.
-var verbs = map[string]int{
-	"wait": 1, "feature": 1, "outfit": 2, "await": 1, "udp": 1, "tcp": 0, "mode": 1, "short": 1, "update": 0, "rate": 1, "ping": 1,
-	"speed": 1, "course": 1, "torp": 1, "phaser": 1, "plasma": 1, "det": 0, "mine": 0, "shield": 1, "cloak": 1, "repair": 1,
-	"orbit": 0, "lock": 2, "tractor": 1, "pressor": 1, "bomb": 0, "beam": 1, "war": 1, "refit": 1,
-	"say": 1, "team-say": 1, "tell": 2, "quit": 0, "leave": 0, "raw": 1,
-}
-
-// ParseScript reads a script. The error names the line.
-func ParseScript(text string) (script []Command, err error) {
-	for i, line := range strings.Split(text, "\n") {
-		words := strings.Fields(line)
-		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
-			continue
-		}
-		c, err := parseCommand(words)
-		if err != nil {
-			return nil, fmt.Errorf("script line %d: %w", i+1, err)
-		}
-		script = append(script, c)
-	}
-	return script, nil
-}
-
-func parseCommand(words []string) (c Command, err error) {
-	c.Times = 1
-	if words[0] == "repeat" && len(words) > 2 {
-		if c.Times, err = strconv.Atoi(words[1]); err != nil || c.Times < 1 {
-			return c, fmt.Errorf("repeat %q: want a number of times", words[1])
-		}
-		words = words[2:]
-	}
-	c.Verb, c.Words = words[0], words[1:]
-	least, known := verbs[c.Verb]
-	if !known {
-		return c, fmt.Errorf("unknown command %q: want one of %s", c.Verb, strings.Join(verbNames(), ", "))
-	}
-	if len(c.Words) < least {
-		return c, fmt.Errorf("%s: want at least %d words behind it, got %d", c.Verb, least, len(c.Words))
-	}
-	if err := c.check(); err != nil {
-		return c, fmt.Errorf("%s: %w", c.Verb, err)
-	}
-	return c, nil
-}
-
-func verbNames() (names []string) {
-	for name := range verbs {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+// Scripts are what bots can be told.
+var Scripts = &script.Book{
+	Verbs: map[string]int{
+		"wait": 1, "feature": 1, "outfit": 2, "await": 1, "udp": 1, "tcp": 0, "mode": 1, "short": 1, "update": 0, "rate": 1, "ping": 1,
+		"speed": 1, "course": 1, "torp": 1, "phaser": 1, "plasma": 1, "det": 0, "mine": 0, "shield": 1, "cloak": 1, "repair": 1,
+		"orbit": 0, "lock": 2, "tractor": 1, "pressor": 1, "bomb": 0, "beam": 1, "war": 1, "refit": 1,
+		"say": 1, "team-say": 1, "tell": 2, "quit": 0, "leave": 0, "raw": 1,
+	},
+	Check: check,
+	Texts: builtin,
 }
 
 // choices are the words that a number stands for, by the verb.
@@ -128,13 +82,13 @@ var (
 const anyTeam = -1
 
 // check finds out whether the words of a command are what it takes.
-func (c Command) check() (err error) {
+func check(c Command) (err error) {
 	switch word := c.Words; c.Verb {
 	case "wait", "rate":
 		_, err = time.ParseDuration(word[0])
 	case "outfit":
-		if _, err = wordIn(teams, word[0]); err == nil {
-			_, err = wordIn(ships, word[1])
+		if _, err = script.Choice(teams, word[0]); err == nil {
+			_, err = script.Choice(ships, word[1])
 		}
 	case "speed", "tractor", "pressor", "war", "tell":
 		_, err = strconv.ParseInt(word[0], 10, 8)
@@ -151,23 +105,10 @@ func (c Command) check() (err error) {
 		_, err = unhex(word[0])
 	default:
 		if list := choices[c.Verb]; list != nil {
-			_, err = wordIn(list, word[0])
+			_, err = script.Choice(list, word[0])
 		}
 	}
 	return err
-}
-
-// wordIn returns the number that a word stands for.
-func wordIn(list map[string]int, word string) (int, error) {
-	if n, ok := list[word]; ok {
-		return n, nil
-	}
-	var words []string
-	for w := range list {
-		words = append(words, w)
-	}
-	slices.Sort(words)
-	return 0, fmt.Errorf("want one of %s, got %q", strings.Join(words, ", "), word)
 }
 
 // builtin are the scripts that need no file.
@@ -281,13 +222,4 @@ wait 300ms
 course 0
 wait 300ms
 leave`,
-}
-
-// BuiltinScript returns a script by its name: login, play, duel, short or udp.
-func BuiltinScript(name string) ([]Command, error) {
-	text, ok := builtin[name]
-	if !ok {
-		return nil, fmt.Errorf("unknown script %q: want login, play, duel, short or udp", name)
-	}
-	return ParseScript(text)
 }

@@ -87,7 +87,7 @@ func (s *server) Handle(now time.Time, in machine.Input) []machine.Output {
 	case machine.Datagram:
 		s.datagram(now, in)
 	case machine.Bound:
-		s.bound(in.Conn, in.Local)
+		s.bound(in.Conn, in.Port)
 	}
 	s.settle(now)
 	return s.take()
@@ -124,7 +124,7 @@ func (s *server) opened(now time.Time, in machine.Input) {
 // are strangers', and leave nothing behind.
 func (s *server) datagram(now time.Time, in machine.Input) {
 	for _, c := range s.sessions {
-		if c.udp.local != in.Local {
+		if c.udp.own != in.Port {
 			continue
 		}
 		if c.udp.phase == udpAsked && c.address.Addr() == in.Peer.Addr() && s.verifies(in.Data) {

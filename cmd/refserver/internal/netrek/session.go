@@ -158,7 +158,7 @@ func (c *session) datagram(now time.Time, data []byte) {
 			c.complain(now, "malformed", fmt.Sprintf("%v, and %d bytes of a datagram are thrown away", err, len(data)))
 			return
 		}
-		data, r.At = data[r.Size:], c.udp.local
+		data, r.Port = data[r.Size:], c.udp.own
 		c.server.observer.Received(now, c.udp.remote, r)
 		c.handle(now, r)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"opscope/cmd/refserver/internal/script"
 	"opscope/schema"
 )
 
@@ -84,10 +85,10 @@ func (c *session) seated(now time.Time, p *pilot) {
 	p.vacate()
 	p.session, p.status, p.team, p.ship = c, outfit, 0, 2
 	p.x, p.y, p.whoDead = nowhere, nowhere, -1
-	p.host = clip(c.address.Addr().String(), 15)
+	p.host = script.Clip(c.address.Addr().String(), 15)
 	c.pilot = p
 	for _, line := range c.server.cfg.MOTD {
-		c.send("SP_MOTD", schema.Values{"line": clip(line, 79)})
+		c.send("SP_MOTD", schema.Values{"line": script.Clip(line, 79)})
 	}
 	c.refresh(now)
 	for _, at := range c.server.world.planets {

@@ -67,7 +67,7 @@ const (
 type udp struct {
 	phase    udpPhase
 	mismatch bool           // the client speaks another version of it
-	local    netip.AddrPort // the socket, from udpAsked on
+	own      uint16         // the port of the socket, from udpAsked on
 	remote   netip.AddrPort // once it has verified
 	port     int            // that the client has announced
 	connmode int
@@ -133,36 +133,36 @@ func (c *session) openUDP(now time.Time, b body) {
 }
 
 // bound takes the socket of a request: each has its own (section 7).
-func (s *server) bound(conn machine.Conn, local netip.AddrPort) {
+func (s *server) bound(conn machine.Conn, own uint16) {
 	c := s.ofConn(conn)
 	if c != nil {
 		c.binding = false
 	}
 	switch {
 	case c == nil || c.udp.phase != udpBinding: // nobody wants it any more
-		if local.IsValid() {
-			s.out = append(s.out, machine.Output{Kind: machine.Unbind, Local: local})
+		if own != 0 {
+			s.out = append(s.out, machine.Output{Kind: machine.Unbind, Port: own})
 		}
-	case !local.IsValid():
+	case own == 0:
 		c.closeUDP()
 		c.reply(replyDenied, 0)
 	default:
-		c.offerUDP(local)
+		c.offerUDP(own)
 	}
 }
 
 // offerUDP tells the client where its datagrams go.
-func (c *session) offerUDP(local netip.AddrPort) {
+func (c *session) offerUDP(own uint16) {
 	u := &c.udp
-	u.phase, u.local = udpAsked, local
-	port := int(local.Port())
+	u.phase, u.own = udpAsked, own
+	port := int(own)
 	if u.connmode == connectPacket {
 		r, data, err := c.server.append(nil, c.state, "SP_UDP_REPLY", schema.Values{"reply": replyUDP, "port": port})
 		if err == nil {
 			var p parcel
 			p.add(c.server.clerk, r, data)
 			to := netip.AddrPortFrom(c.address.Addr(), uint16(u.port))
-			c.server.out = append(c.server.out, p.take(machine.Output{Kind: machine.SendDatagram, Local: local, Peer: to}))
+			c.server.out = append(c.server.out, p.take(machine.Output{Kind: machine.SendDatagram, Port: own, Peer: to}))
 		}
 	}
 	c.reply(replyUDP, port)
@@ -181,8 +181,8 @@ func (c *session) closeUDP() {
 
 // dropUDP closes the flow's socket, and forgets what waits for it.
 func (c *session) dropUDP() {
-	if c.udp.local.IsValid() {
-		c.server.out = append(c.server.out, machine.Output{Kind: machine.Unbind, Local: c.udp.local})
+	if c.udp.own != 0 {
+		c.server.out = append(c.server.out, machine.Output{Kind: machine.Unbind, Port: c.udp.own})
 	}
 	c.udp = udp{mismatch: c.udp.mismatch}
 }
@@ -243,7 +243,7 @@ func (c *session) sequenceFlags() int {
 
 func (c *session) flushDatagram() {
 	if u := &c.udp; len(u.pending.data) > 0 {
-		c.server.out = append(c.server.out, u.pending.take(machine.Output{Kind: machine.SendDatagram, Local: u.local, Peer: u.remote}))
+		c.server.out = append(c.server.out, u.pending.take(machine.Output{Kind: machine.SendDatagram, Port: u.own, Peer: u.remote}))
 	}
 }
 

@@ -3,6 +3,7 @@ package netrek
 import (
 	"fmt"
 
+	"opscope/cmd/refserver/internal/script"
 	"opscope/schema"
 )
 
@@ -55,7 +56,7 @@ func (c *session) refused(r refusal) {
 
 // say sends a text that no number stands for.
 func (c *session) say(text string) {
-	text = clip(text, shortMost)
+	text = script.Clip(text, shortMost)
 	c.warning(text, schema.Values{"which": warnString, "index": 0, "length": roundUp(4 + len([]rune(text)) + 1), "mesg": text})
 }
 
@@ -64,7 +65,7 @@ func (c *session) warning(text string, short schema.Values) {
 		c.send("SP_S_WARNING", short)
 		return
 	}
-	c.send("SP_WARNING", schema.Values{"mesg": clip(text, messageMost)})
+	c.send("SP_WARNING", schema.Values{"mesg": script.Clip(text, messageMost)})
 }
 
 // report tells those of an event who have to know.
@@ -126,7 +127,7 @@ func (s *server) obituary(n newsItem) {
 // wasted is what a player hears who has to choose again.
 func (c *session) wasted() {
 	for _, line := range c.server.cfg.MOTD {
-		c.send("SP_MOTD", schema.Values{"line": clip(line, 79)})
+		c.send("SP_MOTD", schema.Values{"line": script.Clip(line, 79)})
 	}
 	if c.has("SP_LTD") {
 		c.send("SP_LTD", c.history())

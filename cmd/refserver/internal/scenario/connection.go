@@ -31,11 +31,12 @@ type endpoint struct {
 	local, remote netip.AddrPort
 	state         endState
 
-	initial   uint32 // sequence number of the SYN
-	out       []byte // all that was written
-	una, next int64  // first byte not acknowledged, first not sent
-	last      bool   // a FIN is to follow
-	flushing  bool   // written bytes wait for others
+	initial   uint32  // sequence number of the SYN
+	out       []byte  // all that was written
+	una, next int64   // first byte not acknowledged, first not sent
+	cuts      []int64 // where what was written at once ends
+	last      bool    // a FIN is to follow
+	flushing  bool    // written bytes wait for others
 	retries   int
 	repeats   int   // acknowledgements of una in a row, beside the first
 	recover   int64 // what was sent when a loss was noticed: up to here there may be others
@@ -173,6 +174,7 @@ func (e *endpoint) write(out machine.Output) bool {
 		e.records = append(e.records, placed{r, span{from, from + int64(r.Size)}, e.net.now})
 	}
 	e.out = append(e.out, out.Data...)
+	e.cuts = append(e.cuts, int64(len(e.out)))
 	e.flushSoon()
 	return true
 }
@@ -219,7 +221,7 @@ func (e *endpoint) flush() {
 		return
 	}
 	for e.next < e.size() {
-		n := min(e.mss(), int64(len(e.out))-e.next)
+		n := min(e.mss(), e.piece())
 		if n > 1 && e.net.chance(e.net.shape.Split) {
 			n = 1 + int64(e.net.random.IntN(int(n-1)))
 		}
@@ -229,6 +231,18 @@ func (e *endpoint) flush() {
 		}
 		e.data(e.next, n, "")
 	}
+}
+
+// piece returns how many of the bytes to send next may share a segment.
+func (e *endpoint) piece() int64 {
+	to := int64(len(e.out))
+	for e.net.shape.Apart && len(e.cuts) > 0 {
+		if to = e.cuts[0]; to > e.next {
+			break
+		}
+		e.cuts = e.cuts[1:]
+	}
+	return to - e.next
 }
 
 // size returns how much there is to send, the FIN included.
@@ -250,7 +264,8 @@ func (e *endpoint) data(from, n int64, comment string) {
 		flags |= tape.FIN
 		end++
 	}
-	if to > from && to == int64(len(e.out)) {
+	whole := e.net.shape.Apart && len(e.cuts) > 0 && to == e.cuts[0]
+	if to > from && (to == int64(len(e.out)) || whole) {
 		flags |= tape.PSH
 	}
 	e.next = max(e.next, end)
@@ -298,8 +313,9 @@ func (n *network) segment(g *tape.Segment) {
 		e.take(g)
 		return
 	}
-	x := n.node(g.Dst)
-	if g.Flags&(tape.SYN|tape.ACK) == tape.SYN && x != nil && x.server {
+	at := slices.IndexFunc(n.nodes, func(x *node) bool { return x.listen == g.Dst })
+	if g.Flags&(tape.SYN|tape.ACK) == tape.SYN && at >= 0 {
+		x := n.nodes[at]
 		x.counted--
 		e := n.open(x, x.counted, g.Dst, g.Src)
 		e.state, e.remoteInitial = answered, g.Seq

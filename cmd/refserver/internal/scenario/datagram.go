@@ -40,23 +40,15 @@ const bindFrom = 40000
 // bind opens one more UDP socket.
 func (x *node) bind(asker machine.Conn) {
 	x.binds++
-	local := netip.AddrPortFrom(x.addr.Addr(), bindFrom+x.binds)
-	x.sockets = append(x.sockets, local)
-	x.net.at(x.net.now, func() { x.handle(machine.Input{Kind: machine.Bound, Conn: asker, Local: local}) })
-}
-
-// socket finds the machine with a UDP socket at addr, or nil.
-func (n *network) socket(addr netip.AddrPort) *node {
-	i := slices.IndexFunc(n.nodes, func(x *node) bool { return x.addr == addr || slices.Contains(x.sockets, addr) })
-	if i < 0 {
-		return nil
-	}
-	return n.nodes[i]
+	port := bindFrom + x.binds
+	x.ports = append(x.ports, port)
+	x.net.at(x.net.now, func() { x.handle(machine.Input{Kind: machine.Bound, Conn: asker, Port: port}) })
 }
 
 // sendDatagram sends a datagram to its peer.
 func (x *node) sendDatagram(out machine.Output) {
-	t := &transmission{by: x, src: cmp.Or(out.Local, x.addr), dst: out.Peer, data: out.Data, records: out.Records}
+	src := netip.AddrPortFrom(x.addr.Addr(), cmp.Or(out.Port, x.addr.Port()))
+	t := &transmission{by: x, src: src, dst: out.Peer, data: out.Data, records: out.Records}
 	x.net.transmit(t)
 }
 
@@ -110,16 +102,22 @@ func (n *network) deliver(t *transmission, times int) {
 	if !whole || t.arrivals >= times {
 		return
 	}
-	x := n.socket(t.dst)
-	if x == nil {
+	heard := false
+	for _, x := range n.nodes {
+		if x == t.by || !x.hears(t.dst) {
+			continue
+		}
+		heard = true
+		x.carrier = t
+		x.handle(machine.Input{Kind: machine.Datagram, Peer: t.src, Port: t.dst.Port(), Data: slices.Clone(t.data)})
+		x.carrier = nil
+	}
+	if !heard {
 		return
 	}
 	if t.arrivals++; t.arrivals == 1 {
 		t.arrived = n.now
 	}
-	x.carrier = t
-	x.handle(machine.Input{Kind: machine.Datagram, Peer: t.src, Local: t.dst, Data: slices.Clone(t.data)})
-	x.carrier = nil
 }
 
 // lastPacket returns the number of the packet that completes the datagram in the

@@ -39,6 +39,7 @@ type Capture struct {
 type Shape struct {
 	Split   float64       // the probability of a segment to be cut short
 	Merge   time.Duration // how long written bytes wait for others
+	Apart   bool          // but what was written at once has segments of its own
 	Overlap float64       // the probability of a retransmission to be cut elsewhere
 	Wrap    bool          // sequence numbers begin just below 1<<32
 }

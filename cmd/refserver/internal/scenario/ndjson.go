@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"io"
 	"net/netip"
 	"strconv"
@@ -44,17 +45,20 @@ func (r *Result) WriteLog(w io.Writer) error {
 // append appends the line of a record.
 func (s *Sent) append(b []byte, protocol string) []byte {
 	b = log.AppendTime(append(b, `{"type":"record","time":`...), s.Time)
-	direction, transport := "c2s", log.UDP
-	if s.Sender == schema.Server {
-		direction = "s2c"
+	direction, transport := `"c2s"`, log.UDP
+	switch s.Sender {
+	case schema.Server:
+		direction = `"s2c"`
+	case schema.AnySender:
+		direction = "null"
 	}
 	if s.Transport == schema.TCP {
 		transport = log.TCP
 	}
-	b = append(append(b, `,"dir":"`...), direction...)
-	b = append(append(append(b, `","transport":"`...), transport...), '"')
+	b = append(append(b, `,"dir":`...), direction...)
+	b = append(append(append(b, `,"transport":"`...), transport...), '"')
 	b = appendEnds(b, s.Src, s.Dst)
-	b = log.AppendText(append(b, `,"protocol":`...), protocol)
+	b = log.AppendText(append(b, `,"protocol":`...), cmp.Or(s.Protocol, protocol))
 	record := s.Record
 	record.Offset = int(s.Position)
 	b = log.AppendRecord(b, transport, &record)

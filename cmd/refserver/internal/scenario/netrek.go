@@ -94,7 +94,7 @@ func (c crew) cast(seed uint64) []Role {
 	for i, p := range c.pilots {
 		host = host.Next()
 		name := names[i%len(names)]
-		script, err := netrekScript(p.script)
+		script, err := netrek.Scripts.Find(netrekScripts, p.script)
 		if err != nil {
 			panic(err) // of the table above
 		}
@@ -286,13 +286,6 @@ wait 300ms
 say still here
 wait 300ms
 leave`,
-}
-
-func netrekScript(name string) ([]netrek.Command, error) {
-	if text, ok := netrekScripts[name]; ok {
-		return netrek.ParseScript(text)
-	}
-	return netrek.BuiltinScript(name)
 }
 
 // MixedNetrek returns a scenario of Netrek with faults of all kinds, drawn from a

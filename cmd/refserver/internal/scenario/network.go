@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -57,18 +58,19 @@ type path struct {
 type node struct {
 	net     *network
 	name    string
-	addr    netip.AddrPort // of its first UDP socket, and where it listens
+	addr    netip.AddrPort // of its first UDP socket
+	ports   []uint16       // of the others
+	listen  netip.AddrPort // where it accepts connections, if it is valid
 	server  bool
 	machine machine.Machine
 	done    bool
 
 	conns   map[machine.Conn]*endpoint
-	counted machine.Conn     // connections accepted so far; they are numbered downwards
-	port    uint16           // of the last connection that was dialled
-	sockets []netip.AddrPort // UDP sockets beside the first
-	binds   uint16           // how many of those there have been
-	sent    time.Time        // when its last packet left
-	ticking time.Time        // when a Tick is due
+	counted machine.Conn // connections accepted so far; they are numbered downwards
+	port    uint16       // of the last connection that was dialled
+	binds   uint16       // how many ports the machine has asked for
+	sent    time.Time    // when its last packet left
+	ticking time.Time    // when a Tick is due
 	stuck   int
 	carrier *transmission // what the machine is being given
 	acked   map[int]Acknowledgement
@@ -89,13 +91,17 @@ type Acknowledgement struct {
 }
 
 // add gives a machine its place.
-func (n *network) add(name string, addr netip.AddrPort, server bool, build func(machine.Observer) machine.Machine) {
+func (n *network) add(r *Role) *node {
 	x := &node{
-		net: n, name: name, addr: addr, server: server, port: addr.Port(),
+		net: n, name: r.Name, addr: r.Addr, ports: slices.Clone(r.Ports), listen: r.Listen, server: r.Server, port: cmp.Or(r.Dials, r.Addr.Port()),
 		conns: map[machine.Conn]*endpoint{}, acked: map[int]Acknowledgement{},
 	}
-	x.machine = build(observer{x})
+	if r.Server && !x.listen.IsValid() {
+		x.listen = r.Addr
+	}
+	x.machine = r.Build(observer{x})
 	n.nodes = append(n.nodes, x)
+	return x
 }
 
 // begin gives a machine its first Tick.
@@ -103,14 +109,15 @@ func (x *node) begin(at time.Time) {
 	x.net.at(at, func() { x.handle(machine.Input{Kind: machine.Tick}) })
 }
 
-// node finds the machine that has its place at addr, or nil.
-func (n *network) node(addr netip.AddrPort) *node {
-	for _, x := range n.nodes {
-		if x.addr == addr {
-			return x
-		}
+// broadcast is the address of everybody on the network.
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
+// hears reports whether the machine has a UDP socket for datagrams to addr.
+func (x *node) hears(addr netip.AddrPort) bool {
+	if addr.Addr() != x.addr.Addr() && addr.Addr() != broadcast {
+		return false
 	}
-	return nil
+	return addr.Port() == x.addr.Port() || slices.Contains(x.ports, addr.Port())
 }
 
 // handle has the machine handle an input, and does what it returns.
@@ -160,7 +167,7 @@ func (x *node) do(out machine.Output) {
 	case machine.Bind:
 		x.bind(out.Conn)
 	case machine.Unbind:
-		x.sockets = slices.DeleteFunc(x.sockets, func(a netip.AddrPort) bool { return a == out.Local })
+		x.ports = slices.DeleteFunc(x.ports, func(p uint16) bool { return p == out.Port })
 	case machine.Dial:
 		x.dial(out)
 	case machine.Done:

@@ -30,10 +30,10 @@ type Scenario struct {
 
 // All is the scenarios, in the order in which they are listed. Each of them wants
 // little: a capture shall be small.
-var All = slices.Concat(wulframScenarios, netrekScenarios)
+var All = slices.Concat(wulframScenarios, netrekScenarios, lotr2Scenarios)
 
 // Drawn are the scenarios whose faults come from the seed.
-var Drawn = []func(seed uint64) Scenario{Mixed, MixedNetrek}
+var Drawn = []func(seed uint64) Scenario{Mixed, MixedNetrek, MixedLOTR2}
 
 // Find returns the scenario with a name.
 func Find(name string) (Scenario, bool) {
@@ -60,9 +60,12 @@ func (s Scenario) inNanoseconds() Scenario {
 // Role is a machine with its place.
 type Role struct {
 	Name   string
-	Addr   netip.AddrPort
-	Server bool          // it accepts connections at Addr
-	Start  time.Duration // when it gets its first Tick
+	Addr   netip.AddrPort // of its datagrams
+	Server bool
+	Listen netip.AddrPort // where it accepts connections; of a server Addr if it is not set
+	Ports  []uint16       // more ports for its datagrams
+	Dials  uint16         // the port before those that it dials from, 0 for that of Addr
+	Start  time.Duration  // when it gets its first Tick
 	Build  func(machine.Observer) machine.Machine
 }
 
@@ -86,6 +89,22 @@ const grace = 600 * time.Millisecond
 
 // Run plays the scenario and writes its capture.
 func (s *Scenario) Run(w io.Writer, seed uint64) (*Result, error) {
+	n, err := s.run(w, seed)
+	if err != nil {
+		return nil, fmt.Errorf("scenario %s, seed %d: %w", s.Name, seed, err)
+	}
+	r := &Result{
+		Scenario: s.Name, Protocol: s.Protocol, Seed: seed,
+		Sent: n.truth(s.Acks), Faults: n.faults, Events: n.events, Wire: n.wire,
+	}
+	for _, e := range n.streams {
+		r.Streams = append(r.Streams, e.bytes())
+	}
+	return r, nil
+}
+
+// run plays the scenario and writes its capture. The network has what is true of it.
+func (s *Scenario) run(w io.Writer, seed uint64) (*network, error) {
 	out := bufio.NewWriter(w)
 	file, err := tape.NewFile(out, tape.FileOptions{
 		Link: s.Link.Type, Snap: s.Faults.Capture.Snap, Interface: "lan0", Microseconds: !s.Nanoseconds,
@@ -97,21 +116,10 @@ func (s *Scenario) Run(w io.Writer, seed uint64) (*Result, error) {
 	n := s.network(seed)
 	n.camera = tape.NewCamera(file, s.Faults.Capture.camera(Start), newChance(seed, 4))
 	for _, r := range s.Cast(seed) {
-		n.add(r.Name, r.Addr, r.Server, r.Build)
-		n.nodes[len(n.nodes)-1].begin(Start.Add(r.Start))
+		n.add(&r).begin(Start.Add(r.Start))
 	}
 	n.play(Start.Add(s.Duration))
-	if err := firstError(n.err, file.Flush(), out.Flush()); err != nil {
-		return nil, fmt.Errorf("scenario %s, seed %d: %w", s.Name, seed, err)
-	}
-	r := &Result{
-		Scenario: s.Name, Protocol: s.Protocol, Seed: seed,
-		Sent: n.truth(s.Acks), Faults: n.faults, Events: n.events, Wire: n.wire,
-	}
-	for _, e := range n.streams {
-		r.Streams = append(r.Streams, e.bytes())
-	}
-	return r, nil
+	return n, firstError(n.err, file.Flush(), out.Flush())
 }
 
 // network returns the network of a scenario, without machines.

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"cmp"
+	"math"
 	"net/netip"
 	"slices"
 	"time"
@@ -25,7 +26,7 @@ const (
 type Sent struct {
 	machine.Record // Offset is that in the datagram, for streams see Position
 	By             string
-	Sender         schema.Sender
+	Sender         schema.Sender // AnySender where neither end is a server
 	Transport      schema.Transport
 	Src, Dst       netip.AddrPort
 	Time           time.Time // when the machine sent it
@@ -72,7 +73,7 @@ type Stream struct {
 	Src, Dst netip.AddrPort
 	Bytes    int64 // that were on the wire
 	Missing  int64 // of those, not in the capture at all
-	Inside   int64 // of those, between bytes that are in the capture
+	Inside   int64 // of those, between bytes that are in the capture, behind its first segment
 	Late     int64 // bytes that were first seen cut, and came again
 }
 
@@ -82,6 +83,12 @@ func (e *endpoint) bytes() Stream {
 	s := Stream{Src: e.local, Dst: e.remote}
 	run := int64(0) // missing since the last byte that was captured, if there was one
 	begun := false
+	first := segment{number: math.MaxInt}
+	for _, g := range e.taped {
+		if g.number > 0 && g.number < first.number {
+			first = g
+		}
+	}
 	for i := range f.wire {
 		switch {
 		case f.wire[i] == 0:
@@ -90,7 +97,7 @@ func (e *endpoint) bytes() Stream {
 			s.Missing++
 			run++
 		default:
-			if begun {
+			if begun && int64(i) > first.from {
 				s.Inside += run
 			}
 			if begun, run = true, 0; f.captured[i] != f.shown[i] {
@@ -125,7 +132,10 @@ func (n *network) truth(acks Acks) []Sent {
 // said begins the truth about a record.
 func (x *node) said(r machine.Record, t schema.Transport, src, dst netip.AddrPort) Sent {
 	s := Sent{Record: r, By: x.name, Sender: schema.Client, Transport: t, Src: src, Dst: dst, Captured: None}
-	if x.server {
+	switch {
+	case r.Aside:
+		s.Sender = schema.AnySender
+	case x.server:
 		s.Sender = schema.Server
 	}
 	a, ok := x.acked[r.ID]

@@ -135,7 +135,7 @@ func (g game) cast(seed uint64) []Role {
 			host = host.Next()
 		}
 		name := names[i%len(names)]
-		script, err := scriptOf(p.script)
+		script, err := wulfram.Scripts.Find(scripts, p.script)
 		if err != nil {
 			panic(err) // of the table above
 		}
@@ -225,13 +225,6 @@ repeat 6 look none
 repeat 6 say and again
 wait 500ms
 leave`,
-}
-
-func scriptOf(name string) ([]wulfram.Command, error) {
-	if text, ok := scripts[name]; ok {
-		return wulfram.ParseScript(text)
-	}
-	return wulfram.BuiltinScript(name)
 }
 
 // names are what bots are called.

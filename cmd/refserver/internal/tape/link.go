@@ -38,6 +38,7 @@ func (l Link) linkType() LinkType {
 
 const (
 	packetToHost   = 0 // of the cooked headers: to the capturing host
+	packetToAll    = 1 // by broadcast
 	packetOutgoing = 4 // from it
 	hardwareEther  = 1 // ARPHRD_ETHER
 	tagSize        = 4 // of an 802.1Q tag
@@ -54,9 +55,9 @@ func (l Link) layers(src, dst netip.Addr, protocol layers.EthernetType) []gopack
 	var head gopacket.SerializableLayer
 	switch l.linkType() {
 	case Cooked:
-		head = gopacket.Payload(l.cooked(src, outer))
+		head = gopacket.Payload(l.cooked(src, dst, outer))
 	case Cooked2:
-		head = gopacket.Payload(l.cooked2(src, outer))
+		head = gopacket.Payload(l.cooked2(src, dst, outer))
 	default:
 		head = &layers.Ethernet{SrcMAC: hardwareAddress(src), DstMAC: hardwareAddress(dst), EthernetType: outer}
 	}
@@ -79,9 +80,9 @@ func (l Link) size() int {
 //	14  protocol, an EtherType                           2
 //
 // Source: https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL.html.
-func (l Link) cooked(src netip.Addr, protocol layers.EthernetType) []byte {
+func (l Link) cooked(src, dst netip.Addr, protocol layers.EthernetType) []byte {
 	b := make([]byte, 0, 16)
-	b = binary.BigEndian.AppendUint16(b, l.packetType(src))
+	b = binary.BigEndian.AppendUint16(b, l.packetType(src, dst))
 	b = binary.BigEndian.AppendUint16(b, hardwareEther)
 	b = binary.BigEndian.AppendUint16(b, 6)
 	b = append(append(b, hardwareAddress(src)...), 0, 0)
@@ -97,26 +98,36 @@ func (l Link) cooked(src netip.Addr, protocol layers.EthernetType) []byte {
 //	12  address of the sender, padded       8
 //
 // Source: https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html.
-func (l Link) cooked2(src netip.Addr, protocol layers.EthernetType) []byte {
+func (l Link) cooked2(src, dst netip.Addr, protocol layers.EthernetType) []byte {
 	b := make([]byte, 0, 20)
 	b = binary.BigEndian.AppendUint16(b, uint16(protocol))
 	b = binary.BigEndian.AppendUint16(b, 0)
 	b = binary.BigEndian.AppendUint32(b, 2)
 	b = binary.BigEndian.AppendUint16(b, hardwareEther)
-	b = append(b, byte(l.packetType(src)), 6)
+	b = append(b, byte(l.packetType(src, dst)), 6)
 	return append(append(b, hardwareAddress(src)...), 0, 0)
 }
 
-func (l Link) packetType(src netip.Addr) uint16 {
-	if src == l.Host {
+func (l Link) packetType(src, dst netip.Addr) uint16 {
+	switch {
+	case src == l.Host:
 		return packetOutgoing
+	case dst == broadcast:
+		return packetToAll
 	}
 	return packetToHost
 }
 
+// broadcast is the address of everybody on the network.
+var broadcast = netip.AddrFrom4([4]byte{255, 255, 255, 255})
+
 // hardwareAddress returns the address of the only interface of a host: a locally
-// administered one that ends like the host's IP address.
+// administered one that ends like the host's IP address. That of everybody is all
+// ones.
 func hardwareAddress(a netip.Addr) net.HardwareAddr {
+	if a == broadcast {
+		return net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	}
 	b := a.AsSlice()
 	return append(net.HardwareAddr{0x02, 0x00}, b[len(b)-4:]...)
 }

@@ -230,3 +230,32 @@ func checkSegment(t *testing.T, link Link, p Packet, g Segment) {
 		t.Errorf("payload of %d bytes, want %d", len(tcp.Payload), len(g.Data))
 	}
 }
+
+// TestBroadcast looks at the link layer of packets to everybody: for Ethernet the address
+// of all ones, for cooked headers the type 1 of the LINKTYPE_LINUX_SLL page, unless the
+// capturing host sends it.
+func TestBroadcast(t *testing.T) {
+	all := netip.MustParseAddrPort("255.255.255.255:47624")
+	for name, test := range map[string]struct {
+		link Link
+		src  string
+		at   int
+		want []byte
+	}{
+		"Ethernet":            {Link{}, "10.0.0.2:1031", 0, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}},
+		"cooked":              {links["cooked"], "10.0.0.2:1031", 0, []byte{0, 1}},
+		"cooked, by the host": {links["cooked"], "10.0.0.1:1031", 0, []byte{0, 4}},
+		"cooked 2":            {links["cooked 2"], "10.0.0.2:1031", 10, []byte{1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := Stack{Link: test.link}
+			p, err := s.Datagram(netip.MustParseAddrPort(test.src), all, []byte("who is there?"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := p[0].Data[test.at:][:len(test.want)]; !bytes.Equal(got, test.want) {
+				t.Errorf("% x, want % x", got, test.want)
+			}
+		})
+	}
+}

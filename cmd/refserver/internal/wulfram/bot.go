@@ -107,7 +107,7 @@ func NewBot(cfg BotConfig, o machine.Observer) machine.Machine {
 		cfg.Name = "bot"
 	}
 	if cfg.Script == nil {
-		cfg.Script, _ = BuiltinScript("play")
+		cfg.Script, _ = Scripts.Builtin("play")
 	}
 	b := &bot{clerk: newClerk(schema.Client, o), cfg: cfg, script: cfg.Script, timers: map[chore]time.Time{}}
 	b.random = rand.New(rand.NewPCG(cfg.Seed, 3))

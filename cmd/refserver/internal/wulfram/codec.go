@@ -2,8 +2,6 @@ package wulfram
 
 import (
 	"fmt"
-	"net/netip"
-	"time"
 
 	"opscope/cmd/refserver/internal/machine"
 	"opscope/schema"
@@ -41,7 +39,7 @@ func newClerk(side schema.Sender, o machine.Observer) *clerk {
 		panic(err)
 	}
 	if o == nil {
-		o = deaf{}
+		o = machine.Deaf{}
 	}
 	return &clerk{protocol: p, side: side, state: p.NewState(), observer: o}
 }
@@ -120,10 +118,3 @@ func (c *clerk) take() []machine.Output {
 	c.out = nil
 	return out
 }
-
-// deaf is the observer of a machine that has none.
-type deaf struct{}
-
-func (deaf) Received(time.Time, netip.AddrPort, machine.Record) {}
-func (deaf) Acknowledged(time.Time, int)                        {}
-func (deaf) Event(time.Time, string, string)                    {}

@@ -11,9 +11,9 @@ import (
 	"opscope/cmd/refserver/internal/machine"
 )
 
-func script(t testing.TB, text string) []Command {
+func scripted(t testing.TB, text string) []Command {
 	t.Helper()
-	s, err := ParseScript(text)
+	s, err := Scripts.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func script(t testing.TB, text string) []Command {
 
 // Section 6, step by step: who sends what, by which transport.
 func TestAcceptFlow(t *testing.T) {
-	w := newCable(t, ServerConfig{Seed: 1}, BotConfig{Name: "Ada", Script: script(t, "team red\nspawn 1 tank\nwait 12s")})
+	w := newCable(t, ServerConfig{Seed: 1}, BotConfig{Name: "Ada", Script: scripted(t, "team red\nspawn 1 tank\nwait 12s")})
 	var got []string
 	w.seen = func(from *station, o machine.Output) {
 		via := map[machine.OutputKind]string{machine.SendStream: "tcp", machine.SendDatagram: "udp"}[o.Kind]
@@ -75,7 +75,7 @@ func TestHandshakeBytes(t *testing.T) {
 		t.Fatalf("the client's handshake has %d bytes, the facts say 200", got)
 	}
 	for style, want := range map[Handshake]int{Original: 200, GameData: 128, Policy: 1 + 12 + 12 + 4 + 4*8 + 4 + 14*8} {
-		w := newCable(t, ServerConfig{Handshake: style}, BotConfig{Script: script(t, "leave")})
+		w := newCable(t, ServerConfig{Handshake: style}, BotConfig{Script: scripted(t, "leave")})
 		w.seen = func(from *station, o machine.Output) {
 			for _, r := range o.Records {
 				if r.Message != "D_HANDSHAKE" {
@@ -163,7 +163,7 @@ func TestOrderedOverABadPath(t *testing.T) {
 				}
 				lines.WriteString("wait 5s\nsay /flood 60\nwait 20s")
 				style.server.Seed = seed
-				w := newCable(t, style.server, BotConfig{Name: "Ada", Seed: seed, Script: script(t, lines.String()), Variant: style.bot})
+				w := newCable(t, style.server, BotConfig{Name: "Ada", Seed: seed, Script: scripted(t, lines.String()), Variant: style.bot})
 				w.faults = faults{loss: 0.2, duplicate: 0.1, reorder: 0.3}
 				w.run(3 * time.Minute)
 				if !w.bots[0].done {
@@ -205,7 +205,7 @@ func TestSequencesWrap(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends 66,000 records")
 	}
-	w := newCable(t, ServerConfig{Entities: -1}, BotConfig{Script: script(t, "repeat 65540 look 5\nwait 1s")})
+	w := newCable(t, ServerConfig{Entities: -1}, BotConfig{Script: scripted(t, "repeat 65540 look 5\nwait 1s")})
 	w.run(5 * time.Minute)
 	var last []int
 	for _, r := range w.server.heard {

@@ -40,7 +40,7 @@ func (b *bot) waits(now time.Time) bool {
 	return b.awaiting || !b.wake.IsZero()
 }
 
-// do does one command, which ParseScript has checked.
+// do does one command, which was checked when it was read.
 func (b *bot) do(now time.Time, c Command) {
 	switch text := strings.Join(c.Words, " "); c.Verb {
 	case "wait":

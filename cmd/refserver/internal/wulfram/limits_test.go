@@ -57,7 +57,7 @@ func checkSizes(t testing.TB, from *station, o machine.Output) {
 
 func TestSizesOfAFullWorld(t *testing.T) {
 	w := newCable(t, ServerConfig{Seed: 3, Entities: 700, Welcome: strings.Repeat("welcome to the world ", 1000)},
-		BotConfig{Name: "Ada", Script: script(t, "team red\nspawn 1 tank\nlong 9000\noversize\nsay /long 20000\nwait 5s")})
+		BotConfig{Name: "Ada", Script: scripted(t, "team red\nspawn 1 tank\nlong 9000\noversize\nsay /long 20000\nwait 5s")})
 	times := map[uint64]int{}     // entities by publication time
 	snapshot := map[uint64]bool{} // ids in the views by TCP
 	w.seen = func(from *station, o machine.Output) {
@@ -191,7 +191,7 @@ func TestOversizeIsDroppedNotTruncated(t *testing.T) {
 
 // A client that acknowledges nothing is disconnected, not forgotten.
 func TestBacklogDisconnects(t *testing.T) {
-	w := newCable(t, ServerConfig{}, BotConfig{Script: script(t, "say /flood 2000\nwait 30s")})
+	w := newCable(t, ServerConfig{}, BotConfig{Script: scripted(t, "say /flood 2000\nwait 30s")})
 	w.run(30 * time.Second)
 	if got := strings.Join(w.server.events, "\n"); !strings.Contains(got, "session_end") || !strings.Contains(got, "backlog") {
 		t.Errorf("the server told %q", got)

@@ -1,11 +1,10 @@
 package wulfram
 
 import (
-	"fmt"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
+
+	"opscope/cmd/refserver/internal/script"
 )
 
 // Command is one line of a bot's script: a verb and its words. A bot has logged in
@@ -30,63 +29,20 @@ import (
 //	repeat 10 look 5     a command so many times, as fast as acknowledgements come
 //
 // Empty lines and those that begin with # are skipped.
-type Command struct {
-	Verb  string
-	Words []string
-	Times int // at least 1
-}
+type Command = script.Command
 
-// verbs are the commands, with the least number of words each needs.
-var verbs = map[string]int{
-	"wait": 1, "say": 1, "team-say": 1, "long": 1, "team": 1, "spawn": 2, "move": 2, "look": 1, "drop": 0, "deploy": 0,
-	"resend": 0, "ping": 0, "skip": 0, "squad": 0, "beacon": 0, "retarget": 0, "demand": 0, "kudos": 0, "oversize": 0, "leave": 0,
-}
-
-// ParseScript reads a script. The error names the line.
-func ParseScript(text string) (script []Command, err error) {
-	for i, line := range strings.Split(text, "\n") {
-		words := strings.Fields(line)
-		if len(words) == 0 || strings.HasPrefix(words[0], "#") {
-			continue
-		}
-		c, err := parseCommand(words)
-		if err != nil {
-			return nil, fmt.Errorf("script line %d: %w", i+1, err)
-		}
-		script = append(script, c)
-	}
-	return script, nil
-}
-
-func parseCommand(words []string) (c Command, err error) {
-	c.Times = 1
-	if words[0] == "repeat" && len(words) > 2 {
-		if c.Times, err = strconv.Atoi(words[1]); err != nil || c.Times < 1 {
-			return c, fmt.Errorf("repeat %q: want a number of times", words[1])
-		}
-		words = words[2:]
-	}
-	c.Verb, c.Words = words[0], words[1:]
-	least, known := verbs[c.Verb]
-	if !known {
-		return c, fmt.Errorf("unknown command %q: want one of %s", c.Verb, strings.Join(verbNames(), ", "))
-	}
-	if len(c.Words) < least {
-		return c, fmt.Errorf("%s: want at least %d words behind it, got %d", c.Verb, least, len(c.Words))
-	}
-	return c, c.check()
-}
-
-func verbNames() (names []string) {
-	for name := range verbs {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+// Scripts are what bots can be told.
+var Scripts = &script.Book{
+	Verbs: map[string]int{
+		"wait": 1, "say": 1, "team-say": 1, "long": 1, "team": 1, "spawn": 2, "move": 2, "look": 1, "drop": 0, "deploy": 0,
+		"resend": 0, "ping": 0, "skip": 0, "squad": 0, "beacon": 0, "retarget": 0, "demand": 0, "kudos": 0, "oversize": 0, "leave": 0,
+	},
+	Check: check,
+	Texts: builtin,
 }
 
 // check finds out whether the words of a command are what it takes.
-func (c Command) check() (err error) {
+func check(c Command) (err error) {
 	switch c.Verb {
 	case "wait":
 		_, err = time.ParseDuration(c.Words[0])
@@ -105,10 +61,7 @@ func (c Command) check() (err error) {
 			_, err = strconv.ParseFloat(c.Words[1], 64)
 		}
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", c.Verb, err)
-	}
-	return nil
+	return err
 }
 
 var (
@@ -188,13 +141,4 @@ skip
 say good bye
 wait 300ms
 leave`,
-}
-
-// BuiltinScript returns a script by its name: login, play, squad or talk.
-func BuiltinScript(name string) ([]Command, error) {
-	text, ok := builtin[name]
-	if !ok {
-		return nil, fmt.Errorf("unknown script %q: want login, play, squad or talk", name)
-	}
-	return ParseScript(text)
 }

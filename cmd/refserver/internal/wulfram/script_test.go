@@ -6,7 +6,7 @@ import (
 )
 
 func TestParseScript(t *testing.T) {
-	got, err := ParseScript("# a comment\n\n  say  hello   there\nrepeat 3 look 5\nwait 1.5s\nmove jump 1\n")
+	got, err := Scripts.Parse("# a comment\n\n  say  hello   there\nrepeat 3 look 5\nwait 1.5s\nmove jump 1\n")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -14,7 +14,7 @@ func TestParseScript(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for _, name := range []string{"login", "play", "squad", "talk"} {
-		if _, err := BuiltinScript(name); err != nil {
+		if _, err := Scripts.Builtin(name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -34,13 +34,13 @@ func TestParseScriptFindsFault(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := ParseScript(test.script)
+			_, err := Scripts.Parse(test.script)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
 		})
 	}
-	if _, err := BuiltinScript("nothing"); err == nil {
+	if _, err := Scripts.Builtin("nothing"); err == nil {
 		t.Error("an unknown script is found")
 	}
 	if _, err := ParseHandshake("none"); err == nil {
