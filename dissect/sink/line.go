@@ -13,7 +13,8 @@ import (
 const gutter = "  "
 
 // appendTail appends what a line says of the record's body: fields, notes and
-// the error. A plan shares out its room; what then is left goes to the texts of notes.
+// the error, which has a line of its own where it finds no room. A plan shares out the
+// room; what then is left goes to the texts of notes.
 func (t *Text) appendTail(dst []byte, r *dissect.Record) []byte {
 	dst = t.pad(dst, tailColumn(r))
 	from, end := len(dst), max(t.origin+tailColumn(r)+minRoom, t.width)
@@ -32,59 +33,78 @@ func (t *Text) appendTail(dst []byte, r *dissect.Record) []byte {
 	if p.more > 0 {
 		dst = strconv.AppendInt(append(gap(dst, from), "! +"...), int64(p.more), 10)
 	}
-	if r.Err != nil {
-		dst = t.appendFailure(gap(dst, from), r, end+p.failure)
+	switch {
+	case p.failure > 0:
+		dst = t.appendFailure(gap(dst, from), r, noLimit)
+	case r.Err != nil:
+		dst = append(trimRight(dst, t.start), '\n')
+		t.start, t.hidden = len(dst), 0
+		indent := min(t.origin+messageColumn, max(t.width-t.failureWidth(r), leastIndent))
+		dst = t.appendFailure(append(dst, spaces[:indent]...), r, t.width)
 	}
 	return trimRight(dst, t.start)
 }
+
+// leastIndent is how far an error on a line of its own stands in.
+const leastIndent = 4
 
 // plan is who gets which columns of a line behind its columns proper.
 type plan struct {
 	notes   int // that are shown, at least by their codes
 	more    int // that are only counted: "! +2"
 	codes   int // columns of both
-	failure int // columns of the error
+	failure int // columns of the error, 0 where it stands below
 }
 
 const (
-	moreWidth    = len(gutter) + len("! +10")
-	leastFailure = 40 // columns of an error that is cut, so that it shows a field and its kind
-	leastFields  = 12 // columns that an error leaves to fields, if it has leastFailure then
+	moreWidth   = len(gutter) + len("! +10")
+	leastFields = 12 // columns that an error leaves to fields
 )
 
-// share shares out the room of a line: codes of notes come first, then the error, then
-// fields. Codes that leave no room to fields need no gutter in front.
+// share shares out the room of a line: the error comes first, if it has room beside all
+// notes, then codes of notes, then fields. Codes that leave no room to fields need no
+// gutter in front.
 func (t *Text) share(r *dissect.Record, room int) (p plan) {
-	full := 0
 	if r.Err != nil {
-		t.value = t.redact.appendError(t.value[:0], r)
-		full = len(gutter) + len("!! ") + columns(t.value)
+		need := len(gutter) + t.failureWidth(r)
+		for i := range r.Notes {
+			if n := &r.Notes[i]; !said(r, n) {
+				need += codeWidth(n)
+			}
+		}
+		if len(r.Body.Nodes) > 0 || len(r.Rest) > 0 {
+			need += leastFields
+		}
+		if need <= room {
+			p.failure = len(gutter) + t.failureWidth(r)
+		}
 	}
-	least := min(full, leastFailure)
+	room -= p.failure
 	for i := range r.Notes {
 		n := &r.Notes[i]
 		if said(r, n) {
 			continue
 		}
-		if width := codeWidth(n); p.more == 0 && p.codes+width <= len(gutter)+room-least {
+		if width := codeWidth(n); p.more == 0 && p.codes+width <= len(gutter)+room {
 			p.codes += width
 			p.notes++
 			continue
 		}
 		p.more++
 	}
-	for p.more > 0 && p.notes > 0 && p.codes+moreWidth > len(gutter)+room-least {
+	for p.more > 0 && p.notes > 0 && p.codes+moreWidth > len(gutter)+room {
 		p.drop(r)
 	}
 	if p.more > 0 {
 		p.codes += moreWidth
 	}
-	left := room - p.codes
-	if len(r.Body.Nodes) > 0 || len(r.Rest) > 0 {
-		left = max(left-leastFields, min(left, least))
-	}
-	p.failure = min(full, max(0, left))
 	return p
+}
+
+// failureWidth returns the columns of the record's error with its mark.
+func (t *Text) failureWidth(r *dissect.Record) int {
+	t.value = t.redact.appendError(t.value[:0], r)
+	return len("!! ") + columns(t.value)
 }
 
 // drop takes the last note that is shown for one that is only counted.
@@ -294,9 +314,9 @@ func (t *Text) appendShortened(dst []byte, text string, limit int) []byte {
 	return dst
 }
 
-// appendFailure appends the error of a record as wire.Error has it, after "!!", up to a
-// column: where it has no room it leaves out its layer and message, which the line says
-// already; then its middle, but not its kind.
+// appendFailure appends the error of a record as wire.Error has it, after "!!". Where that
+// does not end before a column it leaves out the layer and the message, which the line
+// says already.
 func (t *Text) appendFailure(dst []byte, r *dissect.Record, end int) []byte {
 	k := t.ink.failure
 	t.hidden += len(k.on)
@@ -305,11 +325,6 @@ func (t *Text) appendFailure(dst []byte, r *dissect.Record, end int) []byte {
 	dst = t.redact.appendError(dst, r)
 	if columns(dst[from:]) > room {
 		dst = slices.Delete(dst, from, from+saidBefore(dst[from:], r))
-	}
-	if kind := r.Err.Kind.String(); columns(dst[from:]) > room {
-		tail := len(" ()") + len(kind)
-		dst, _ = cut(dst[:len(dst)-tail], from, room-tail)
-		dst = append(append(append(dst, " ("...), kind...), ')')
 	}
 	t.hidden += len(dst) - from - columns(dst[from:]) + len(k.off)
 	return append(dst, k.off...)

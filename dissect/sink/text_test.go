@@ -102,8 +102,9 @@ func TestTextLine(t *testing.T) {
 			"20:15:02.310774   1  -> c2s udp  VIEWPOINT_INFO 0x35          9  latest 7   acked 41ms  entity_id=-1 …  ! retransmission\n"},
 		{"fields of a stream begin earlier and are cut at the width", tcp,
 			"20:15:02.310774   1  <- s2c tcp  UPDATE_ARRAY 0x0E           64  data=deadbeef application={1C8248C0-9772-11CF-B74F-00C…\n"},
-		{"an error follows the fields, and keeps its field and its kind where it is cut", broken,
-			"20:15:02.310774   1  -> c2s tcp  SP_PLAYER 0x04               4  pnum=1  !! x at byte 4 of 12: want 4 bytes… (truncated)\n"},
+		{"an error that has no room behind the fields stands below", broken,
+			"20:15:02.310774   1  -> c2s tcp  SP_PLAYER 0x04               4  pnum=1\n" +
+				"                                 !! netrek/SP_PLAYER.x at byte 4 of 12: want 4 bytes, 2 left (truncated)\n"},
 		{"an unknown opcode shows the body", unknown,
 			"20:15:02.310774   -  --     udp  unknown(0x05)                3  body=0102  ! unknown_opcode\n"},
 		{"a teaching packet says what it teaches", teaching,
@@ -125,7 +126,8 @@ func TestTextLine(t *testing.T) {
 		{"a secret is masked, also in a note", login(),
 			"20:15:02.310774   1  -> c2s tcp  LOGIN 0x21                  11  kind=1 password=***  ! out_of_range: ***\n"},
 		{"a secret cut short is masked in rest and error", brokenLogin(),
-			"20:15:02.310774   1  -> c2s tcp  LOGIN 0x21                  11  kind=1 rest…  !! password at byte 4 of 11:… (truncated)\n"},
+			"20:15:02.310774   1  -> c2s tcp  LOGIN 0x21                  11  kind=1 rest=***\n" +
+				"                                 !! wulfram/LOGIN.password at byte 4 of 11: want 9 bytes, got *** (truncated)\n"},
 		{"a gap of the snap length says which packet was cut", &snapped,
 			"20:15:02.310774   1  <- s2c tcp  -- gap: 1 byte of packet 13 cut off by the snap length --\n"},
 		{"a gap has a line of its own", happenings()[0],
@@ -260,7 +262,7 @@ func TestTextHex(t *testing.T) {
     a entity_id 5-8
 `[1:])
 	got = print(t, TextOptions{Hex: true}, brokenLogin())
-	_, dump, _ = strings.Cut(got, "\n")
+	_, dump, _ = strings.Cut(got, "(truncated)\n")
 	compare(t, dump, `
     0000  00 0b 21 01 ** ** ** ** ** ** **                 |..!.*******|
           .. .. .. aa ?? ?? ?? ?? ?? ?? ??
@@ -314,9 +316,10 @@ func TestTextFitsItsWidth(t *testing.T) {
 			if width == 0 {
 				limit = 120
 			}
-			line := print(t, TextOptions{Width: width, Color: true}, r)
-			if n := columns([]byte(line)) - 1; n > max(limit, 88+32) {
-				t.Errorf("%d columns of %d: %s", n, limit, line)
+			for line := range strings.Lines(print(t, TextOptions{Width: width, Color: true}, r)) {
+				if n := columns([]byte(line)) - 1; n > max(limit, 88+32) {
+					t.Errorf("%d columns of %d: %s", n, limit, line)
+				}
 			}
 		}
 	}
