@@ -168,6 +168,8 @@ type Record struct {
 	Acks     Acks // of an acknowledgement; Packet and Message are empty for others
 	Notes    []Note
 	Err      *wire.Error
+	Lost     bool     // Raw begins no frame, for all that is known
+	Secrets  *Secrets // what no output may show, of the record's session; nil for nothing
 
 	// AckRecord.
 	Acked int // N of the acknowledged record

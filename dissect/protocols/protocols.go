@@ -11,6 +11,7 @@ package protocols
 
 import (
 	"opscope/dissect"
+	"opscope/dissect/mmo"
 	"opscope/dissect/netrek"
 	"opscope/dissect/wulfram"
 )
@@ -19,4 +20,5 @@ import (
 var All = []dissect.Protocol{
 	wulfram.Protocol{},
 	netrek.Protocol{},
+	mmo.Protocol{},
 }
