@@ -24,6 +24,7 @@ type host struct {
 	log     *peer // may be nil
 	udp     *net.UDPConn
 	local   netip.AddrPort   // of udp
+	udpPort uint16           // where a server takes datagrams; 0 for the port of its connections
 	tcp     *net.TCPListener // nil for a bot
 
 	events  chan event
@@ -46,8 +47,8 @@ type event struct {
 	err  error    // of Refused; or why a socket of the host cannot be read
 }
 
-// listen opens the sockets of a server. A port of 0 becomes any that is free for
-// both.
+// listen opens the sockets of a server. A port of 0 becomes any that is free, for
+// both where it is the port of both.
 func (h *host) listen(addr netip.AddrPort) (netip.AddrPort, error) {
 	var err error
 	for range 8 {
@@ -55,19 +56,22 @@ func (h *host) listen(addr netip.AddrPort) (netip.AddrPort, error) {
 			return addr, err
 		}
 		bound := netip.AddrPortFrom(addr.Addr(), uint16(h.tcp.Addr().(*net.TCPAddr).Port))
-		if h.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(bound)); err == nil {
-			h.local = bound
+		datagrams := bound
+		if h.udpPort != 0 {
+			datagrams = netip.AddrPortFrom(bound.Addr(), h.udpPort)
+		}
+		if err = h.listenUDP(datagrams); err == nil {
 			return bound, nil
 		}
 		h.tcp.Close()
-		if addr.Port() != 0 {
+		if addr.Port() != 0 || h.udpPort != 0 {
 			return addr, err
 		}
 	}
 	return addr, err
 }
 
-// listenUDP opens the socket of a machine that only answers datagrams.
+// listenUDP opens the socket for datagrams.
 func (h *host) listenUDP(addr netip.AddrPort) error {
 	var err error
 	if h.udp, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(addr)); err == nil {

@@ -104,7 +104,8 @@ second interrupt.`,
   refserver record login -o login.pcapng --seed 1
   refserver serve wulfram --listen 127.0.0.1:2627
   refserver bot wulfram --connect 127.0.0.1:2627 --script play
-  refserver serve netrek --listen 127.0.0.1:2592`,
+  refserver serve netrek --listen 127.0.0.1:2592
+  refserver serve mmo --listen 127.0.0.1:7777 --walkers 40`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/mmo"
+	"opscope/cmd/refserver/internal/mmo/testserver"
 	"opscope/cmd/refserver/internal/netrek"
 	"opscope/cmd/refserver/internal/wulfram"
 )
@@ -27,7 +30,7 @@ over.`,
 		Args: oneOf,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newServeWulfram(s), newServeNetrek(s))
+	c.AddCommand(newServeWulfram(s), newServeNetrek(s), newServeMMO(s))
 	return c
 }
 
@@ -45,6 +48,7 @@ type serveOptions struct {
 	log      string
 	seed     uint64
 	duration time.Duration
+	udpPort  uint16 // 0 for that of listen
 }
 
 func (o *serveOptions) flags(c *cobra.Command, listen string) {
@@ -132,6 +136,73 @@ func newServeNetrek(s streams) *cobra.Command {
 	return c
 }
 
+func newServeMMO(s streams) *cobra.Command {
+	var o serveOptions
+	var config string
+	var udpPort, walkers int
+	var development bool
+	c := &cobra.Command{
+		Use:   "mmo",
+		Short: "Serve the MMO",
+		Long: `mmo serves the MMO whose messages are Protocol Buffers. What is not known of it, such
+as most bodies, is this server's own choice: --config takes another one for numbers,
+and cmd/refserver/internal/mmo/testserver has what it chooses by itself.`,
+		Example: `  refserver serve mmo --listen 127.0.0.1:7777
+  refserver serve mmo --udp-port 9000 --walkers 40 --log server.ndjson
+  refserver serve mmo --config my.yaml --duration 1m`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			settings, err := settingsOf(config)
+			if err != nil {
+				return err
+			}
+			if udpPort < 0 || udpPort > 0xffff {
+				return usage("--udp-port %d: want 0 to 65535", udpPort)
+			}
+			if walkers < 0 || walkers > mmo.MaxWalkers {
+				return usage("--walkers %d: want 0 to %d", walkers, mmo.MaxWalkers)
+			}
+			if !c.Flags().Changed("listen") {
+				o.listen = fmt.Sprint("127.0.0.1:", settings.TCPPort)
+			}
+			o.udpPort = settings.UDPPort
+			if c.Flags().Changed("udp-port") {
+				o.udpPort = uint16(udpPort)
+			}
+			return serve(c.Context(), s, "mmo", &o, func(addr netip.AddrPort, obs machine.Observer) machine.Machine {
+				told := o.udpPort
+				if told == 0 {
+					told = addr.Port()
+				}
+				return mmo.NewServer(mmo.ServerConfig{Seed: o.seed, Settings: settings, UDPPort: told, Walkers: walkers, Development: development}, obs)
+			})
+		},
+	}
+	o.flags(c, "127.0.0.1:7777")
+	f := c.Flags()
+	f.StringVar(&config, "config", "", "the choices in this `FILE`, in YAML, over those of server.yaml")
+	f.IntVar(&udpPort, "udp-port", 0, "take datagrams on this `PORT`, as clients are told; 0 is the port of --listen (default that of the choices)")
+	f.IntVar(&walkers, "walkers", 0, "put `N` characters without a client into the world")
+	f.BoolVar(&development, "development", false, "tell of combat as a development build does")
+	return c
+}
+
+// settingsOf reads the choices of the test server, or returns the usual ones.
+func settingsOf(file string) (*testserver.Settings, error) {
+	if file == "" {
+		return testserver.Default(), nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fileError(err)
+	}
+	settings, err := testserver.Parse(text)
+	if err != nil {
+		return nil, usage("%s: %w", file, err)
+	}
+	return settings, nil
+}
+
 // newServer makes a server that listens at an address.
 type newServer func(netip.AddrPort, machine.Observer) machine.Machine
 
@@ -152,11 +223,11 @@ func serve(ctx context.Context, s streams, protocol string, o *serveOptions, bui
 	if err != nil {
 		return err
 	}
-	h := host{log: j.peer("server", protocol, true)}
+	h := host{log: j.peer("server", protocol, true), udpPort: o.udpPort}
 	if addr, err = h.listen(addr); err != nil {
 		return errors.Join(&exitError{exitSocket, err}, j.Close())
 	}
-	h.log.Addr = addr
+	h.log.Addr, h.log.Stream = h.local, addr
 	h.machine = build(addr, h.log)
 	others := make([]host, len(beside))
 	for i, a := range beside {
@@ -170,7 +241,11 @@ func serve(ctx context.Context, s streams, protocol string, o *serveOptions, bui
 		x.machine = a.build(x.local, x.log)
 		fmt.Fprintf(s.err, "%s on %v, UDP\n", a.name, x.local)
 	}
-	fmt.Fprintf(s.err, "listening on %v, TCP and UDP\n", addr)
+	if h.local == addr {
+		fmt.Fprintf(s.err, "listening on %v, TCP and UDP\n", addr)
+	} else {
+		fmt.Fprintf(s.err, "listening on %v, TCP, and %v, UDP\n", addr, h.local)
+	}
 	if o.duration > 0 {
 		var cancel func()
 		ctx, cancel = context.WithTimeout(ctx, o.duration)

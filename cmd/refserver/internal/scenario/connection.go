@@ -298,8 +298,7 @@ func (n *network) segment(g *tape.Segment) {
 		e.take(g)
 		return
 	}
-	x := n.node(g.Dst)
-	if g.Flags&(tape.SYN|tape.ACK) == tape.SYN && x != nil && x.server {
+	if x := n.listener(g.Dst); g.Flags&(tape.SYN|tape.ACK) == tape.SYN && x != nil {
 		x.counted--
 		e := n.open(x, x.counted, g.Dst, g.Src)
 		e.state, e.remoteInitial = answered, g.Seq

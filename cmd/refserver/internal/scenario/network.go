@@ -56,7 +56,8 @@ type path struct {
 type node struct {
 	net     *network
 	name    string
-	addr    netip.AddrPort // of its UDP socket, and where it listens
+	addr    netip.AddrPort // of its UDP socket
+	listens netip.AddrPort // where it accepts connections, if it is a server
 	server  bool
 	machine machine.Machine
 	done    bool
@@ -86,13 +87,14 @@ type Acknowledgement struct {
 }
 
 // add gives a machine its place.
-func (n *network) add(name string, addr netip.AddrPort, server bool, build func(machine.Observer) machine.Machine) {
+func (n *network) add(name string, addr netip.AddrPort, server bool, build func(machine.Observer) machine.Machine) *node {
 	x := &node{
-		net: n, name: name, addr: addr, server: server, port: addr.Port(),
+		net: n, name: name, addr: addr, listens: addr, server: server, port: addr.Port(),
 		conns: map[machine.Conn]*endpoint{}, acked: map[int]Acknowledgement{},
 	}
 	x.machine = build(observer{x})
 	n.nodes = append(n.nodes, x)
+	return x
 }
 
 // begin gives a machine its first Tick.
@@ -104,6 +106,16 @@ func (x *node) begin(at time.Time) {
 func (n *network) node(addr netip.AddrPort) *node {
 	for _, x := range n.nodes {
 		if x.addr == addr {
+			return x
+		}
+	}
+	return nil
+}
+
+// listener finds the server that accepts connections at addr, or nil.
+func (n *network) listener(addr netip.AddrPort) *node {
+	for _, x := range n.nodes {
+		if x.server && x.listens == addr {
 			return x
 		}
 	}

@@ -30,10 +30,10 @@ type Scenario struct {
 
 // All is the scenarios, in the order in which they are listed. Each of them wants
 // little: a capture shall be small.
-var All = slices.Concat(wulframScenarios, netrekScenarios)
+var All = slices.Concat(wulframScenarios, netrekScenarios, mmoScenarios)
 
 // Drawn are the scenarios whose faults come from the seed.
-var Drawn = []func(seed uint64) Scenario{Mixed, MixedNetrek}
+var Drawn = []func(seed uint64) Scenario{Mixed, MixedNetrek, MixedMMO}
 
 // Find returns the scenario with a name.
 func Find(name string) (Scenario, bool) {
@@ -61,8 +61,9 @@ func (s Scenario) inNanoseconds() Scenario {
 type Role struct {
 	Name   string
 	Addr   netip.AddrPort
-	Server bool          // it accepts connections at Addr
-	Start  time.Duration // when it gets its first Tick
+	UDP    netip.AddrPort // of its UDP socket; Addr unless it is valid
+	Server bool           // it accepts connections at Addr
+	Start  time.Duration  // when it gets its first Tick
 	Build  func(machine.Observer) machine.Machine
 }
 
@@ -97,8 +98,11 @@ func (s *Scenario) Run(w io.Writer, seed uint64) (*Result, error) {
 	n := s.network(seed)
 	n.camera = tape.NewCamera(file, s.Faults.Capture.camera(Start), newChance(seed, 4))
 	for _, r := range s.Cast(seed) {
-		n.add(r.Name, r.Addr, r.Server, r.Build)
-		n.nodes[len(n.nodes)-1].begin(Start.Add(r.Start))
+		x := n.add(r.Name, r.Addr, r.Server, r.Build)
+		if r.UDP.IsValid() {
+			x.addr = r.UDP
+		}
+		x.begin(Start.Add(r.Start))
 	}
 	n.play(Start.Add(s.Duration))
 	if err := firstError(n.err, file.Flush(), out.Flush()); err != nil {
