@@ -173,6 +173,8 @@ type Record struct {
 	Open     bool // more copies may come, for which the Hold waits
 	Notes    []Note
 	Err      *wire.Error
+	Lost     bool     // Raw begins no frame, for all that is known
+	Secrets  *Secrets // what no output may show, of the record's session; nil for nothing
 
 	// AckRecord.
 	Acked int // N of the acknowledged record

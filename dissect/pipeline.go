@@ -727,6 +727,7 @@ func (r *run) record(c *Carrier, t Type) *Record {
 		rec.Src, rec.Dst = f.Ends[c.side], f.Ends[c.side.Peer()]
 		if s := f.Session; s != nil {
 			rec.Session, rec.Protocol = s.ID, s.Name
+			rec.Secrets = &s.secrets
 		}
 	}
 	return rec

@@ -32,6 +32,7 @@ type Session struct {
 	learned      bool // something that datagrams may wait for
 	closed       bool
 	opening      *opening // nil once it has been reported
+	secrets      Secrets
 }
 
 // maxSessions is how many sessions that are over are kept for Result: enough for
@@ -71,8 +72,20 @@ func (s *Session) Record(c *Carrier) *Record {
 	return r
 }
 
-// Emit hands on a record that Record returned.
-func (s *Session) Emit(r *Record) { s.run.push(r) }
+// Emit hands on a record that Record returned. What its secret fields held is masked
+// from here on wherever it comes back.
+func (s *Session) Emit(r *Record) {
+	if r.Packet.Secret() && s.secrets.Learn(&r.Body) {
+		s.run.summary.Evictions++
+	}
+	s.run.push(r)
+}
+
+// Undecoded counts bytes of the session that are in no record.
+func (s *Session) Undecoded(n int) { s.run.summary.UndecodedBytes += int64(n) }
+
+// Secrets returns the values that no output of the session may show.
+func (s *Session) Secrets() *Secrets { return &s.secrets }
 
 // Event reports something about the flow that c belongs to.
 func (s *Session) Event(c *Carrier, code, text string) { s.run.event(c, code, text) }
@@ -134,7 +147,10 @@ const maxExpected = 64
 func (s *Session) Restart(c *Carrier, reason string, tables []LearnedTable) {
 	r := s.run
 	r.sessionRecord(s, c, "closed", reason)
-	old := &Session{ID: s.ID, Client: s.Client, Server: s.Server, Joined: s.Joined, Name: s.Name, protocol: s.protocol, schema: s.schema, tables: tables, closed: true}
+	old := &Session{
+		ID: s.ID, Client: s.Client, Server: s.Server, Joined: s.Joined, Name: s.Name, protocol: s.protocol, schema: s.schema,
+		tables: tables, closed: true, secrets: s.secrets,
+	}
 	r.keepSession(old)
 	r.sessions++
 	s.ID, s.Joined, s.closed = r.sessions, false, false

@@ -452,7 +452,7 @@ func (s *stream) report(n int) {
 	n = min(n, brokenShown)
 	c := s.carrier(s.base, s.base+int64(n), s.pieces)
 	r := s.run().frameRecord(&c)
-	r.Err, s.fault = s.fault, nil
+	r.Err, s.fault, r.Lost = s.fault, nil, true
 	r.Raw, r.Rest = s.buf[:n], s.buf[:n]
 	r.Size, r.Offset = n, s.base
 	s.shown = s.base + int64(n)

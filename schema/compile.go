@@ -162,6 +162,10 @@ func (d *draft) compilePacket(e *packetDecl) error {
 			return d.unknownTable(t, e.teachesAt)
 		}
 	}
+	if l, err := d.protoLayout(e); err != nil || l != nil {
+		e.Layouts = [3][]*Layout{{l}, {l}, {l}}
+		return err
+	}
 	done := map[*bodyDecl]*Layout{}
 	for s, list := range e.bodies {
 		for _, b := range list {
@@ -190,7 +194,7 @@ func (d *draft) compilePacket(e *packetDecl) error {
 func (e *packetDecl) applyRedact(done map[*bodyDecl]*Layout) error {
 	for _, p := range e.redact {
 		r, _ := p.value.redaction()
-		found := e.Proto != ""
+		found := false
 		var names []string
 		for _, l := range done {
 			walkOps(l.code.ops, func(o *op) {
@@ -204,11 +208,54 @@ func (e *packetDecl) applyRedact(done map[*bodyDecl]*Layout) error {
 				}
 			})
 		}
-		if !found {
+		if !found && !e.heir {
 			return errorAt(p.key.pos, "%s has no field %q%s", e.Name, p.key.text, hint(p.key.text, names))
 		}
 	}
+	if e.redactAll != Open {
+		for _, l := range done {
+			walkOps(l.code.ops, func(o *op) {
+				if f := o.field; f != nil && f.Redact == Open && (o.kind == opText || o.kind == opBytes || o.kind == opRest) {
+					f.Redact = e.redactAll
+				}
+			})
+		}
+	}
 	return nil
+}
+
+// protoLayout returns the layout of a packet in Protocol Buffers, or nil. A message
+// without a file is read without a schema, and so is one that the packet calls unknown
+// until a file has it.
+func (d *draft) protoLayout(e *packetDecl) (*Layout, error) {
+	source := cmp.Or(e.Source, d.Source)
+	none := e.bodies[AnySender] == nil && e.bodies[Client] == nil && e.bodies[Server] == nil
+	if e.Proto == "" && (d.Unknown == nil || !none) {
+		return nil, nil
+	}
+	if e.size != nil {
+		return nil, errorAt(e.size.pos, "%s has a size, and a message tells its own end", e.Name)
+	}
+	if e.Proto == "" && len(e.redact) > 0 && !e.heir {
+		return nil, errorAt(e.redact[0].key.pos, "%s has no field %q: its body is unknown, and `redact: secret` hides what it may hold", e.Name, e.redact[0].key.text)
+	}
+	guess := guessBody(source, strictest(e.redactAll, e.redact))
+	if e.Proto == "" || d.protos == nil || e.Confidence == Unknown && d.protos.lazy {
+		return guess, nil
+	}
+	body := &protoBody{
+		name: e.Proto, redact: e.redact, heir: e.heir || !e.user, all: e.redactAll, source: source,
+		sureness: cmp.Or(e.Confidence, d.Confidence), files: d.protos, at: cmp.Or(e.protoAt, e.Pos),
+	}
+	if !d.protos.lazy {
+		if m, _, err := d.protos.find(e.Proto, body.at); err != nil || m == nil && e.Confidence == Unknown {
+			return guess, err
+		}
+		if err := body.compile(); err != nil {
+			return nil, err
+		}
+	}
+	return &Layout{Source: source, Confidence: body.sureness, proto: body}, nil
 }
 
 // redact redacts a field and all that is below it.
@@ -709,8 +756,12 @@ func (s *listScope) compileArray(o *op, f *fieldDecl, ref *typeRef) (*op, error)
 	return o, nil
 }
 
-// counted notes that a field alone in [...] counts the elements.
+// counted notes that a field counts the elements, which stands alone in [...] or is
+// bounded there: [min(count, left / 40)].
 func (s *listScope) counted(o *op, size *expr) {
+	if size != nil && size.op == opMin {
+		size = size.args[0]
+	}
 	if size != nil && size.op == opName && len(size.path) == 1 {
 		if n := s.ownInts[size.path[0]]; n != nil && n.counts == "" {
 			n.counts = o.field.Name

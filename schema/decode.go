@@ -47,6 +47,8 @@ type Decoder struct {
 	t       *Tree
 	far     int // where reading left off to go on elsewhere, at the furthest
 	missing bool
+
+	proto protoWalk
 }
 
 // Missing returns the table entry that the last body needed and that nobody had
@@ -57,6 +59,9 @@ func (d *Decoder) Missing() (Missing, bool) { return d.m.missing, d.missing }
 // caller has reset; positions in t count from the start of t.Data. The error
 // names the field; what was decoded before it is in t.
 func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, to int) *wire.Error {
+	if l.proto != nil {
+		return d.protobuf(p, message, l.proto.message(), t, from, to)
+	}
 	c := l.code
 	if cap(d.m.slots) < c.slots {
 		d.m.slots = make([]number, c.slots)
@@ -186,7 +191,7 @@ func (d *Decoder) field(o *op) bool {
 	if !d.one(o) {
 		return false
 	}
-	if o.valid != nil {
+	if o.valid != nil && (d.Short == wire.Malformed || !o.valid.looksAhead()) {
 		if !d.m.eval(o.valid).isTrue() && d.sound() {
 			d.Remarks = append(d.Remarks, o.remark)
 		}

@@ -1,12 +1,12 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/hex"
 	"math"
 	"math/bits"
 	"net/netip"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -46,6 +46,9 @@ type Encoder struct {
 // What a value does not show (raw quantised bits, bytes behind a NUL, padding)
 // is written back when t was decoded with the same layout.
 func (e *Encoder) Append(dst []byte, p *Protocol, message string, l *Layout, t *Tree) ([]byte, error) {
+	if l.proto != nil {
+		return e.protobuf(dst, message, l.proto.message(), t)
+	}
 	e.m = machine{slots: slices.Grow(e.m.slots[:0], l.code.slots)[:l.code.slots], p: p, state: e.State}
 	clear(e.m.slots)
 	e.p, e.t, e.err, e.offsets, e.blank = p, t, nil, nil, false
@@ -295,11 +298,7 @@ func (e *Encoder) elements(i int) int {
 	if e.t.Nodes[i].Kind != Array {
 		return int(e.t.Nodes[i].BodyLen)
 	}
-	n := 0
-	for k := i + 1; k < e.t.Next(i); k = e.t.Next(k) {
-		n++
-	}
-	return n
+	return e.t.elements(i)
 }
 
 func (e *Encoder) store(o *op, v number) {
@@ -439,7 +438,7 @@ func (e *Encoder) number(o *op, i int) bool {
 func (e *Encoder) integer(o *op, i int) (uint64, bool) {
 	n := &e.t.Nodes[i]
 	switch n.Kind {
-	case Uint, Int, IPv4:
+	case Uint, Int, IPv4, Bool:
 		return n.Num, true
 	case Float:
 		f := n.Float()
@@ -764,7 +763,9 @@ func (e *Encoder) padding(c *code, s *span) bool {
 
 // Values are the fields of a struct by name, for a tree that is built and not
 // decoded: integers, floats, strings, []byte, bool, nil, Values, or slices of
-// them.
+// them. In Protocol Buffers a name of digits is a field by its number, which is
+// written as what its value is: an integer as a varint, a float32 as i32, a float64
+// as i64, and text, bytes and Values behind their length.
 type Values map[string]any
 
 // NewTree returns a tree with these values at its top.
@@ -779,10 +780,20 @@ func (t *Tree) addMembers(v Values) {
 	for name := range v {
 		names = append(names, name)
 	}
-	sort.Strings(names)
+	slices.SortFunc(names, inNumbers)
 	for _, name := range names {
 		t.addValue(&Field{Name: name}, v[name])
 	}
+}
+
+// inNumbers compares names; numbers stand by their value.
+func inNumbers(a, b string) int {
+	x, errX := strconv.Atoi(a)
+	y, errY := strconv.Atoi(b)
+	if errX == nil && errY == nil {
+		return cmp.Compare(x, y)
+	}
+	return cmp.Compare(a, b)
 }
 
 func (t *Tree) addValue(f *Field, v any) {
@@ -794,7 +805,7 @@ func (t *Tree) addValue(f *Field, v any) {
 	case nil:
 		set(Null, 0)
 	case bool:
-		set(Uint, uint64(truth(v).i))
+		set(Bool, uint64(truth(v).i))
 	case int:
 		set(Int, uint64(v))
 	case int32:
@@ -809,6 +820,9 @@ func (t *Tree) addValue(f *Field, v any) {
 		set(Uint, uint64(v))
 	case uint64:
 		set(Uint, v)
+	case float32:
+		set(Float, math.Float64bits(float64(v)))
+		t.Nodes[i].Bits = 32
 	case float64:
 		set(Float, math.Float64bits(v))
 	case string:

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 
@@ -28,6 +29,7 @@ type envelopeField struct {
 	off   int // bits from the start of the frame
 	bits  int
 	order wire.Order
+	fixed bool // the order is written out
 	check string
 	enum  *Enum
 }
@@ -35,6 +37,13 @@ type envelopeField struct {
 func (f envelopeField) read(data []byte) uint64 {
 	if f.bits == 0 || f.off+f.bits > 8*len(data) {
 		return 0
+	}
+	if f.bits == 16 && f.off&7 == 0 { // most are, and many bytes are tried
+		a, b := uint64(data[f.off>>3]), uint64(data[f.off>>3+1])
+		if f.order == wire.Little {
+			return a | b<<8
+		}
+		return a<<8 | b
 	}
 	return wire.ReadBits(data, f.off, f.bits, f.order)
 }
@@ -80,7 +89,21 @@ type Counts uint8
 const (
 	CountsFrame Counts = iota // the whole frame
 	CountsBody                // what follows the envelope
+	CountsRest                // what follows the length itself
 )
+
+var countNames = []string{"frame", "body", "rest"}
+
+// uncounted returns the bytes of a frame that its length does not count.
+func (e *Envelope) uncounted(c Counts) int {
+	switch c {
+	case CountsBody:
+		return e.size
+	case CountsRest:
+		return (e.length.off + e.length.bits + 7) / 8
+	}
+	return 0
+}
 
 // Framing says how frames are delimited.
 type Framing struct {
@@ -137,13 +160,10 @@ func (f *Framing) Find(data []byte, layer string) (Frame, *wire.Error) {
 		return Frame{}, &wire.Error{Layer: layer, Path: "envelope." + e.length.name, Offset: e.length.off / 8, Bit: e.length.off % 8, Size: len(data),
 			Want: f.lengths(), Got: strconv.Itoa(length), Kind: wire.Malformed}
 	}
-	size := length
-	if f.Counts == CountsBody {
-		size += e.size
-	}
+	size := length + e.uncounted(f.Counts)
 	if size < e.size {
 		return Frame{}, &wire.Error{Layer: layer, Path: "envelope." + e.length.name, Offset: e.length.off / 8, Size: len(data),
-			Want: "a length of at least " + strconv.Itoa(e.size), Got: strconv.Itoa(length), Kind: wire.Malformed}
+			Want: "a length of at least " + strconv.Itoa(e.size-e.uncounted(f.Counts)), Got: strconv.Itoa(length), Kind: wire.Malformed}
 	}
 	if len(data) < size {
 		return Frame{Size: size}, errPart
@@ -168,6 +188,19 @@ func (f *envelopeField) named(data []byte, layer string) *wire.Error {
 	}
 	return &wire.Error{Layer: layer, Path: "envelope." + f.name, Offset: f.off / 8, Bit: f.off % 8, Size: len(data),
 		Want: "a " + f.enum.Name, Got: "0x" + strconv.FormatUint(v, 16), Kind: wire.Malformed}
+}
+
+// Head reads the envelope of a frame at the start of data, of which the body need not be
+// there. It returns false for less than an envelope, and for a length that no frame has.
+// Unlike Find it makes no error: it is for trying.
+func (f *Framing) Head(data []byte) (Frame, bool) {
+	e := f.Envelope
+	if len(data) < e.size {
+		return Frame{Seq: -1, Length: -1}, false
+	}
+	length := int(min(e.length.read(data), 1<<31))
+	size := length + e.uncounted(f.Counts)
+	return e.frame(data, size), length >= f.Min && (f.Max == 0 || length <= f.Max) && size >= e.size
 }
 
 // errPart is the answer for the start of a frame whose size is known, which is no
@@ -247,7 +280,8 @@ func (e *Envelope) frame(data []byte, size int) Frame {
 }
 
 // Append appends a frame around a body. The sequence is left out where the
-// envelope has none; a length is that of the whole frame, or of the body.
+// envelope has none; a length is that of the whole frame, or of the part of it that
+// counts says.
 func (e *Envelope) Append(dst []byte, opcode uint64, seq int, body []byte, counts Counts) []byte {
 	w := wire.NewWriter(dst)
 	for _, f := range e.fields {
@@ -258,9 +292,7 @@ func (e *Envelope) Append(dst []byte, opcode uint64, seq int, body []byte, count
 		case "sequence":
 			v = uint64(seq)
 		case "length":
-			if v = uint64(len(body)); counts == CountsFrame {
-				v += uint64(e.size)
-			}
+			v = uint64(e.size + len(body) - e.uncounted(counts))
 		}
 		if f.check == "sum8(body)" {
 			v = uint64(Sum8(body))
@@ -280,9 +312,7 @@ func (e *Envelope) AppendWith(dst []byte, head *Tree, body []byte, counts Counts
 		switch {
 		case given:
 		case f.name == e.length.name:
-			if v = uint64(len(body)); counts == CountsFrame {
-				v += uint64(e.size)
-			}
+			v = uint64(len(body) + e.size - e.uncounted(counts))
 		case f.check != "":
 			v = uint64(Sum8(body))
 		}
@@ -290,6 +320,48 @@ func (e *Envelope) AppendWith(dst []byte, head *Tree, body []byte, counts Counts
 	}
 	w.Append(body)
 	return w.Bytes()
+}
+
+// turn gives the protocol another order, with its envelopes and framings.
+func (d *draft) turn(o wire.Order) {
+	d.Order = o
+	turned := map[*Envelope]*Envelope{}
+	for i, e := range d.Envelopes {
+		turned[e] = e.turned(o)
+		d.Envelopes[i] = turned[e]
+	}
+	for i, f := range d.Framings {
+		c := *f
+		c.Envelope, c.Modes = turned[f.Envelope], maps.Clone(f.Modes)
+		for mode, e := range c.Modes {
+			c.Modes[mode] = turned[e]
+		}
+		d.Framings[i] = &c
+	}
+}
+
+// turned returns a copy of e with another order.
+func (e *Envelope) turned(o wire.Order) *Envelope {
+	c := *e
+	c.fields = slices.Clone(e.fields)
+	for i := range c.fields {
+		c.fields[i].turn(o)
+	}
+	c.opcode.turn(o)
+	c.sequence.turn(o)
+	c.length.turn(o)
+	if e.beside != nil {
+		beside := *e.beside
+		beside.turn(o)
+		c.beside = &beside
+	}
+	return &c
+}
+
+func (f *envelopeField) turn(o wire.Order) {
+	if !f.fixed {
+		f.order = o
+	}
 }
 
 // Sum8 is the sum of bytes modulo 256.
@@ -354,7 +426,7 @@ func (d *draft) parseEnvelope(key, n *yamlNode) (*Envelope, error) {
 		}
 		ef := envelopeField{name: f.Name, off: off, bits: f.ref.bits, order: d.Order, check: f.check}
 		if f.ref.fixed {
-			ef.order = f.ref.order
+			ef.order, ef.fixed = f.ref.order, true
 		}
 		switch f.Name {
 		case "opcode":
@@ -466,7 +538,7 @@ func (d *draft) framingKey(f *Framing, key string, v *yamlNode) error {
 		f.Envelope = e
 		return err
 	case "counts":
-		i, err := v.oneOf("count", []string{"frame", "body"})
+		i, err := v.oneOf("count", countNames)
 		f.Counts = Counts(i)
 		return err
 	case "min", "max":

@@ -1,12 +1,15 @@
 package schema
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+)
 
 // Item is one line of a layout, for people.
 type Item struct {
 	Depth     int
 	Field     *Field
-	Width     string // "16 bits", "state.translation[0].a bits", "by slot 5" of its table, "variable"
+	Width     string // "16 bits", "state.translation[0].a bits", "by slot 5" of its table, "variable", "field 1, varint"
 	Condition string // when the field is there
 	Array     string // how many elements, for an array
 	Label     string // "case 1", for the fields of a switch; the Field is nil
@@ -25,6 +28,9 @@ func (l *Layout) Bytes() int {
 // Items lists the fields of a layout in the order of the wire, members behind
 // what holds them.
 func (l *Layout) Items() []Item {
+	if l.proto != nil {
+		return l.proto.message().appendItems(nil, 0, nil)
+	}
 	return appendItems(nil, l.code.ops, 0)
 }
 
@@ -124,6 +130,9 @@ func sizeText(bits int) string {
 // FieldAt finds what the schema says of a member, by names from the top:
 // "entities", "position". It returns nil where no field has this path.
 func (l *Layout) FieldAt(path ...string) *Field {
+	if l.proto != nil {
+		return l.proto.message().fieldAt(path)
+	}
 	ops := l.code.ops
 	var found *Field
 	for _, name := range path {
@@ -162,4 +171,42 @@ func (o *op) members() []*op {
 		return o.body[0].members()
 	}
 	return nil
+}
+
+// appendItems appends the fields of a message. One within itself is not written out
+// again.
+func (m *message) appendItems(items []Item, depth int, around []*message) []Item {
+	if slices.Contains(around, m) {
+		return items
+	}
+	around = append(around, m)
+	for _, f := range m.fields {
+		it := Item{Depth: depth, Field: f.field, Width: "field " + strconv.Itoa(f.field.Number) + ", " + f.field.Wire.String()}
+		if f.among != "" {
+			it.Condition = "one of " + f.among
+		}
+		if f.repeated {
+			it.Array = "any number"
+		}
+		items = append(items, it)
+		if f.message != nil {
+			items = f.message.appendItems(items, depth+1, around)
+		}
+	}
+	return items
+}
+
+func (m *message) fieldAt(path []string) *Field {
+	var found *Field
+	for _, name := range path {
+		if m == nil {
+			return nil
+		}
+		i := slices.IndexFunc(m.fields, func(f *messageField) bool { return f.field.Name == name })
+		if i < 0 {
+			return nil
+		}
+		found, m = m.fields[i].field, m.fields[i].message
+	}
+	return found
 }

@@ -17,14 +17,33 @@ import (
 // own belongs to the protocol of protocol.yaml beside it; a file may hold
 // several documents. All checks of the notation happen here: the error is an
 // *Error with file, line and column.
+//
+// The messages of packets with `proto:` are in the *.proto of the directory and of
+// those below it.
 func Load(fsys fs.FS, dir string) ([]*Protocol, error) {
+	l := &loader{}
+	return l.load(fsys, dir)
+}
+
+// load reads a directory.
+func (l *loader) load(fsys fs.FS, dir string) ([]*Protocol, error) {
 	files, err := schemaFiles(fsys, dir)
 	if err != nil {
 		return nil, err
 	}
-	l := &loader{}
+	if l.protos, err = findProtoFiles(fsys, dir, l.trusted); err != nil {
+		return nil, err
+	}
+	if len(files) == 0 && (l.protos == nil || l.base == nil) {
+		return nil, fmt.Errorf("no schema files (*.yaml) in %s", dir)
+	}
 	for _, f := range files {
 		if err := l.file(fsys, f); err != nil {
+			return nil, err
+		}
+	}
+	if len(l.protocols) == 0 {
+		if _, err := l.draft("", Pos{}); err != nil {
 			return nil, err
 		}
 	}
@@ -37,9 +56,6 @@ func schemaFiles(fsys fs.FS, dir string) ([]string, error) {
 	files, err := fs.Glob(fsys, path.Join(dir, "*.yaml"))
 	if err != nil {
 		return nil, err
-	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("no schema files (*.yaml) in %s", dir)
 	}
 	slices.SortFunc(files, func(a, b string) int {
 		first := func(f string) int {
@@ -56,6 +72,10 @@ func schemaFiles(fsys fs.FS, dir string) ([]string, error) {
 // LoadFile reads the documents of one file.
 func LoadFile(fsys fs.FS, name string) ([]*Protocol, error) {
 	l := &loader{}
+	var err error
+	if l.protos, err = findProtoFiles(fsys, path.Dir(name), false); err != nil {
+		return nil, err
+	}
 	if err := l.file(fsys, name); err != nil {
 		return nil, err
 	}
@@ -66,17 +86,7 @@ func LoadFile(fsys fs.FS, name string) ([]*Protocol, error) {
 // with the same opcode, direction and build, and its other packets, types,
 // enums and flags beside p's own.
 func (p *Protocol) Overlay(fsys fs.FS, dir string) (*Protocol, error) {
-	l := &loader{base: p}
-	files, err := schemaFiles(fsys, dir)
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range files {
-		if err := l.file(fsys, f); err != nil {
-			return nil, err
-		}
-	}
-	all, err := l.finish()
+	all, err := Extend(fsys, dir, p.base)
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +98,47 @@ func (p *Protocol) Overlay(fsys fs.FS, dir string) (*Protocol, error) {
 	return p, nil
 }
 
+// base is what p alone may be laid over.
+func (p *Protocol) base(name string) (*Protocol, error) {
+	if name != "" && name != p.Name {
+		return nil, nil
+	}
+	return p, nil
+}
+
+// Extend reads a user's directory as Overlay does, over any of several protocols, and
+// returns those that it adds to and those that are new in it. Base returns the protocol
+// with a name, or nil for a name that is new; the empty name is that of documents that
+// name none, and of a directory with *.proto alone.
+func Extend(fsys fs.FS, dir string, base func(name string) (*Protocol, error)) ([]*Protocol, error) {
+	l := &loader{base: base}
+	return l.load(fsys, dir)
+}
+
+// WithOrder returns p with another order of bytes, in all that does not say its own.
+func (p *Protocol) WithOrder(o wire.Order) (*Protocol, error) {
+	if p.Order == o {
+		return p, nil
+	}
+	l := &loader{base: p.base}
+	d, err := l.draft(p.Name, Pos{})
+	if err != nil {
+		return nil, err
+	}
+	d.turn(o)
+	all, err := l.finish()
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
 // loader collects the declarations of all files before anything is compiled.
 type loader struct {
 	protocols []*draft
-	base      *Protocol // for an overlay
+	base      func(name string) (*Protocol, error) // for an overlay, as Extend has it
+	protos    *protoFiles
+	trusted   bool // the files are the program's own, and a test has loaded all of them
 }
 
 // draft is a protocol whose files are still being read.
@@ -113,7 +160,12 @@ type packetDecl struct {
 	redact   []yamlPair
 	from     Pos
 	opcodeAt Pos
+	protoAt  Pos
 	user     bool // from an overlay
+
+	redactAll Redaction // of every text and all bytes
+	open      bool      // it says itself what it redacts
+	heir      bool      // redact is that of the packet whose place it takes
 }
 
 // bodyDecl is one layout of a packet.
@@ -125,7 +177,7 @@ type bodyDecl struct {
 
 var documentKeys = []string{
 	"protocol", "over", "doc", "order", "align", "ports", "opcode", "state", "defaults", "types", "packets", "enums", "flags",
-	"envelopes", "framings", "groups", "limits", "builds", "open", "source", "confidence",
+	"envelopes", "framings", "groups", "limits", "builds", "open", "source", "confidence", "bodies",
 }
 
 func (l *loader) file(fsys fs.FS, name string) error {
@@ -161,11 +213,17 @@ func (l *loader) document(n *yamlNode) error {
 		if _, err := name.word("protocol"); err != nil {
 			return err
 		}
-		p = l.draft(name.text, name.pos)
+		var err error
+		if p, err = l.draft(name.text, name.pos); err != nil {
+			return err
+		}
 	case len(l.protocols) == 1:
 		p = l.protocols[0]
 	case l.base != nil:
-		p = l.draft(l.base.Name, n.pos)
+		var err error
+		if p, err = l.draft("", n.pos); err != nil {
+			return err
+		}
 	default:
 		return errorAt(n.pos, "no `protocol: NAME` here, and no protocol.yaml beside it")
 	}
@@ -180,26 +238,38 @@ func (l *loader) document(n *yamlNode) error {
 	return nil
 }
 
-func (l *loader) draft(name string, pos Pos) *draft {
-	for _, d := range l.protocols {
-		if d.Name == name {
-			return d
+// draft returns the draft of a protocol, which begins with what it is laid over.
+func (l *loader) draft(name string, pos Pos) (*draft, error) {
+	var b *Protocol
+	if l.base != nil {
+		var err error
+		if b, err = l.base(name); err != nil {
+			return nil, err
 		}
 	}
-	d := &draft{Protocol: &Protocol{Name: name, OpcodeBits: 8}, pos: pos, enumPos: map[string]Pos{}}
-	if b := l.base; b != nil && b.Name == name {
+	if b != nil {
+		name = b.Name
+	}
+	for _, d := range l.protocols {
+		if d.Name == name {
+			return d, nil
+		}
+	}
+	d := &draft{Protocol: &Protocol{Name: name, OpcodeBits: 8, protos: l.protos}, pos: pos, enumPos: map[string]Pos{}}
+	if b != nil {
 		d.Protocol, d.inherited = b.clone(), b.Types
+		d.protos = l.protos.over(b.protos)
 		d.packets = slices.Clone(b.drafts)
 		for i, e := range d.packets {
 			q := *e.Packet
 			q.Layouts = [3][]*Layout{}
 			c := *e
-			c.Packet = &q
+			c.Packet, c.user = &q, false
 			d.packets[i] = &c
 		}
 	}
 	l.protocols = append(l.protocols, d)
-	return d
+	return d, nil
 }
 
 // clone returns a copy of p to which declarations can be added.
@@ -236,6 +306,10 @@ func (d *draft) section(key string, v *yamlNode, user bool) error {
 	case "align":
 		i, err := v.oneOf("align", []string{"byte", "bit"})
 		d.BitAlign = i == 1
+		return err
+	case "bodies":
+		_, err := v.oneOf("kind of bodies", []string{"protobuf"})
+		d.Unknown = &Layout{} // until the source is known
 		return err
 	case "opcode":
 		t, err := parseType(v.text, v.pos)
@@ -529,7 +603,7 @@ func isBuiltin(name string) bool {
 var builtinTypes = []string{"f32", "f64", "fx", "text", "bytes", "rest", "fill", "guid", "ipv4", "body", "join"}
 
 var packetKeys = []string{
-	"opcode", "from", "via", "build", "size", "source", "confidence", "doc", "teaches", "open", "redact",
+	"opcode", "from", "via", "build", "size", "source", "confidence", "doc", "deprecated", "teaches", "open", "redact",
 	"fields", "client", "server", "alternatives", "proto",
 }
 
@@ -620,7 +694,13 @@ func (e *packetDecl) qualify(key string, v *yamlNode) error {
 		return err
 	case "open":
 		e.Open, err = parseQuestions(v)
+	case "deprecated":
+		e.Deprecated, err = v.word("deprecated")
 	case "redact":
+		if e.open = true; v.kind == yamlScalar {
+			e.redactAll, err = v.redaction()
+			return err
+		}
 		e.redact, err = v.mapping("redact")
 		for _, p := range e.redact {
 			if _, err := p.value.redaction(); err != nil {
@@ -629,6 +709,7 @@ func (e *packetDecl) qualify(key string, v *yamlNode) error {
 		}
 	case "proto":
 		e.Proto, err = v.word("proto")
+		e.protoAt = v.pos
 	case "fields", "client", "server":
 		fields, err := parseFields(v)
 		if err != nil {
@@ -700,6 +781,9 @@ func (d *draft) finish() error {
 		return err
 	}
 	d.names = d.opcodeNames()
+	if d.Unknown != nil {
+		d.Unknown = guessBody(d.Source, Open)
+	}
 	for _, e := range d.packets {
 		if e.Build != "" && !slices.Contains(d.Builds, e.Build) {
 			return errorAt(e.Pos, "%s has an unknown build %q%s", e.Name, e.Build, hint(e.Build, slices.Clone(d.Builds)))
@@ -733,6 +817,7 @@ func (d *draft) finish() error {
 		if err := d.compilePacket(e); err != nil {
 			return err
 		}
+		e.secret = e.holdsSecret()
 		d.Packets = append(d.Packets, e.Packet)
 	}
 	d.drafts = d.packets
@@ -794,12 +879,22 @@ func (e *packetDecl) yields(all []*packetDecl) bool {
 		switch {
 		case e.user || !u.user || !u.overlaps(e):
 		case e.From == AnySender && u.From != AnySender:
+			u.inherit(e)
 			e.From = 3 - u.From
 		default:
+			u.inherit(e)
 			return true
 		}
 	}
 	return false
+}
+
+// inherit redacts what the packet did whose place e takes, unless e says itself what
+// it redacts: to know more of a packet shall not show its secrets.
+func (e *packetDecl) inherit(from *packetDecl) {
+	if !e.open {
+		e.redact, e.redactAll, e.heir = from.redact, max(from.redactAll, e.redactAll), true
+	}
 }
 
 func (e *packetDecl) overlaps(o *packetDecl) bool {

@@ -1,7 +1,7 @@
 // Package schema says what the bytes of a protocol mean, as data. It loads the
-// notation in protocols/NAME/*.yaml, compiles each layout into a codec that
-// decodes and encodes, finds and appends frames, and keeps the tables that
-// earlier packets teach.
+// notation in protocols/NAME/*.yaml and the Protocol Buffers in *.proto, compiles
+// each layout into a codec that decodes and encodes, finds and appends frames, and
+// keeps the tables that earlier packets teach.
 //
 // It knows no packets and no sockets. Decoding borrows the bytes given to it and
 // fills a Tree that the caller owns and reuses; encoding appends.
@@ -78,10 +78,11 @@ type Encoding uint8
 
 // The encodings.
 const (
-	Latin1   Encoding = iota // ASCII, bytes above 127 as Latin-1
-	UTF8                     //
-	UTF16                    // 16-bit units in the protocol's order
-	UTF16Lax                 // 8-bit text in a UTF-16 field, unless every second byte is zero
+	Latin1    Encoding = iota // ASCII, bytes above 127 as Latin-1
+	UTF8                      //
+	UTF16                     // 16-bit units in the protocol's order
+	UTF16Lax                  // 8-bit text in a UTF-16 field, unless every second byte is zero
+	UTF8Exact                 // UTF-8 to its end, whatever it holds; what is none is shown as \xff
 )
 
 // Field is what the schema says of one field. It does not change once loaded.
@@ -103,6 +104,12 @@ type Field struct {
 	Part       bool // joined into another field, and not shown
 	Single     bool // a float of 32 bits: shown with its own digits
 	Wide       bool // an integer of more than 53 bits: a string in JSON
+	Symbol     bool // a number whose name, where it has one, stands for it in JSON
+
+	// Of Protocol Buffers alone.
+	Number int // field number, 0 for what has none
+	Wire   WireType
+	Mark   Mark
 
 	offset bool // filled in by the encoder, for a field with `at`
 }
@@ -184,6 +191,20 @@ type Layout struct {
 	Source     string
 	Confidence Confidence
 	code       *code
+	proto      *protoBody // in its stead, for Protocol Buffers
+}
+
+// Guessed reports whether l reads a body without a schema, as Protocol Buffers that
+// it may not even be.
+func (l *Layout) Guessed() bool { return l.proto != nil && l.proto.name == "" }
+
+// Redaction returns what is hidden of every text and all bytes of a body in Protocol
+// Buffers, whether or not the schema has the field.
+func (l *Layout) Redaction() Redaction {
+	if l.proto == nil {
+		return Open
+	}
+	return l.proto.message().redact
 }
 
 // Packet is one entry under `packets:`.
@@ -199,6 +220,7 @@ type Packet struct {
 	Teaches    []string
 	Open       []Question
 	Proto      string // the Protocol Buffers message, for `proto:`
+	Deprecated string // what is used instead; empty for a packet in use
 	// Layouts for each sender; they are the same one unless the layout depends on
 	// the sender. The first is the default, the others are disputed. An empty
 	// list is an unknown body.
@@ -206,6 +228,28 @@ type Packet struct {
 	Pos     Pos
 
 	teachesAt Pos
+	secret    bool
+}
+
+// Secret reports whether a field of the packet is called secret.
+func (p *Packet) Secret() bool { return p != nil && p.secret }
+
+// holdsSecret reports whether any layout has a field that is called secret.
+func (p *Packet) holdsSecret() bool {
+	for _, layouts := range p.Layouts {
+		for _, l := range layouts {
+			if l.proto != nil {
+				if l.proto.strictest() == Secret {
+					return true
+				}
+				continue
+			}
+			if slices.ContainsFunc(l.Items(), func(i Item) bool { return i.Field != nil && i.Field.Redact == Secret }) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Of returns the layouts of the packet when s sends it; none for an unknown
@@ -246,7 +290,11 @@ type Protocol struct {
 	Builds     []string
 	Source     string     // of every layout that names none of its own
 	Confidence Confidence // likewise
+	// Unknown is the layout of a body that no packet describes; nil where such bodies
+	// are bytes.
+	Unknown *Layout
 
+	protos *protoFiles // the *.proto of the protocol, nil without any
 	drafts []*packetDecl
 	index  map[opcodeKey]*Packet
 	names  *Enum

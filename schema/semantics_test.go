@@ -664,3 +664,37 @@ packets:
 		t.Errorf("got %s, want nothing", k.Name)
 	}
 }
+
+// `redact: secret` on a packet hides every text and all bytes of it, and no number.
+func TestRedactionOfAWholePacket(t *testing.T) {
+	fsys := fstest.MapFS{"test.yaml": {Data: []byte(`
+protocol: test
+order: be
+align: byte
+packets:
+  TEST:
+    opcode: 1
+    redact: secret
+    fields:
+      - number: u8
+      - name:   text(u8)
+        redact: personal
+      - key:    bytes(2)
+      - inner:  [{text: text(u8)}]
+      - left:   rest
+`)}}
+	all, err := Load(fsys, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := all[0].PacketNamed("TEST")
+	want := map[string]Redaction{"number": Open, "name": Personal, "key": Secret, "inner": Open, "text": Secret, "left": Secret}
+	for _, it := range k.Of(Client)[0].Items() {
+		if it.Field.Redact != want[it.Field.Name] {
+			t.Errorf("%s: got %v, want %v", it.Field.Name, it.Field.Redact, want[it.Field.Name])
+		}
+	}
+	if !k.Secret() {
+		t.Error("the packet is not called secret")
+	}
+}

@@ -25,6 +25,7 @@ const (
 	String                  // UTF-8 in Tree.Data, from a builder; no place on the wire
 	Struct
 	Array
+	Bool // Num, 0 or 1
 )
 
 // Node is one value of a Tree, with the bits it came from.
@@ -62,11 +63,20 @@ func (t *Tree) Reset(data []byte) {
 // Next returns the index of the node after node i and all that is below it.
 func (t *Tree) Next(i int) int { return i + 1 + int(t.Nodes[i].Size) }
 
+// elements counts the members of node i.
+func (t *Tree) elements(i int) (n int) {
+	for k, end := i+1, t.Next(i); k < end; k = t.Next(k) {
+		n++
+	}
+	return n
+}
+
 // Find returns the index of the member with this name among the nodes from
-// index from to index to, not looking below them, or -1.
+// index from to index to, not looking below them, or -1. A superseded one is not
+// found.
 func (t *Tree) Find(from, to int, name string) int {
 	for i := from; i < to; i = t.Next(i) {
-		if f := t.Nodes[i].Field; f != nil && f.Name == name {
+		if f := t.Nodes[i].Field; f != nil && f.Name == name && f.Mark != Superseded {
 			return i
 		}
 	}
@@ -123,7 +133,7 @@ func (n *Node) number() number {
 
 // what names the kind of a value, for errors.
 func (n *Node) what() string {
-	return [...]string{"nothing", "a number", "a number", "a number", "a text", "bytes", "a GUID", "an address", "a text", "a struct", "an array"}[n.Kind]
+	return [...]string{"nothing", "a number", "a number", "a number", "a text", "bytes", "a GUID", "an address", "a text", "a struct", "an array", "a bool"}[n.Kind]
 }
 
 // AppendBytes appends the content of node i: the bytes of a Text, Bytes, GUID
@@ -145,7 +155,8 @@ func (t *Tree) AppendBytes(dst []byte, i int) []byte {
 }
 
 // AppendText appends the text of node i as UTF-8, up to its first NUL. Bytes
-// that are no valid text of the encoding become U+FFFD; nothing is escaped.
+// that are no valid text of the encoding become U+FFFD; nothing is escaped. Text
+// of UTF8Exact is whole, and its invalid bytes become \xff and the like.
 func (t *Tree) AppendText(dst []byte, i int) []byte {
 	n := &t.Nodes[i]
 	var scratch [256]byte
@@ -155,6 +166,8 @@ func (t *Tree) AppendText(dst []byte, i int) []byte {
 		return appendLatin1(dst, untilNUL(text))
 	case UTF16:
 		return appendUTF16(dst, text, n.Field.Order)
+	case UTF8Exact:
+		return appendExact(dst, text)
 	}
 	if n.Kind == Text {
 		text = untilNUL(text)
@@ -171,8 +184,8 @@ func (t *Tree) text(scratch []byte, n *Node) []byte {
 	return wire.AppendBytes(scratch, t.Data, int(n.Body), int(n.BodyLen))
 }
 
-// encodingOf returns the encoding of a node's text, where that is settled: UTF8,
-// Latin1 or UTF16.
+// encodingOf returns the encoding of a node's text, where that is settled: any but
+// UTF16Lax.
 func encodingOf(n *Node, text []byte) Encoding {
 	switch {
 	case n.Kind != Text || n.Field == nil:
@@ -213,6 +226,20 @@ func appendUTF8(dst, text []byte) []byte {
 	for len(text) > 0 {
 		r, size := utf8.DecodeRune(text)
 		dst = utf8.AppendRune(dst, r)
+		text = text[size:]
+	}
+	return dst
+}
+
+func appendExact(dst, text []byte) []byte {
+	const digits = "0123456789abcdef"
+	for len(text) > 0 {
+		r, size := utf8.DecodeRune(text)
+		if r == utf8.RuneError && size <= 1 {
+			dst = append(dst, '\\', 'x', digits[text[0]>>4], digits[text[0]&15])
+		} else {
+			dst = append(dst, text[:size]...)
+		}
 		text = text[size:]
 	}
 	return dst

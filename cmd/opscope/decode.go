@@ -17,7 +17,6 @@ import (
 
 	"opscope/dissect"
 	"opscope/dissect/capture"
-	"opscope/dissect/protocols"
 	"opscope/dissect/sink"
 	"opscope/schema"
 	"opscope/schema/wire"
@@ -29,6 +28,8 @@ type decodeOptions struct {
 	protocol string
 	decodeAs []string
 	schema   []string
+	proto    []string
+	settings []string
 
 	format   string
 	time     string
@@ -44,6 +45,7 @@ type decodeOptions struct {
 	holdSet  bool
 	lenient  bool
 	secrets  bool
+	personal bool
 	color    string
 	width    int
 	numeric  bool
@@ -60,11 +62,16 @@ by their content) and prints a line for each record of a known protocol. "-" is
 standard input. It also reads its own NDJSON back.
 
 A protocol is recognised by its port, then by what its flows begin with; -d gives
-it another port, --protocol every flow.`,
+it another port, --protocol every flow.
+
+Passwords and tokens are masked in every output, wherever they come back;
+--show-secrets shows them, --mask-personal masks chat and names, too. A game whose
+frames hold Protocol Buffers needs no more than its .proto files and its ids: --proto.`,
 		Example: `  opscope decode pcaps/wulfram/session.pcapng
   opscope decode -v -x pcaps/wulfram/session.pcapng
   opscope decode -T json pcaps/wulfram/session.pcapng | jq .message
   opscope decode --tables pcaps/wulfram/session.pcapng
+  opscope decode --proto cmd/refserver/internal/mmo/testserver/messages pcaps/mmo/enter.pcapng
   tcpdump -i lo -w - | opscope decode -d udp.port==7777,wulfram -`,
 		RunE: func(c *cobra.Command, args []string) error {
 			o.holdSet = c.Flags().Changed("hold")
@@ -77,6 +84,8 @@ it another port, --protocol every flow.`,
 	f.StringVar(&o.protocol, "protocol", "", "take every flow for this `PROTOCOL`'s")
 	f.StringArrayVarP(&o.decodeAs, "decode-as", "d", nil, "give a port to a protocol, as `RULE` udp.port==7777,wulfram; repeatable")
 	f.StringArrayVar(&o.schema, "schema", nil, "read schema files of this `DIR` over the built-in ones; repeatable")
+	f.StringArrayVar(&o.proto, "proto", nil, "read the .proto files and the ids of this `DIR`: a game of its own, or more of the mmo's; repeatable")
+	f.StringArrayVarP(&o.settings, "option", "o", nil, "set an `OPTION` of a protocol, as mmo.order:be for big-endian numbers; repeatable")
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (NDJSON, an object a line)")
 	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark; a ad adoy are local, in the zone that --summary names")
 	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records")
@@ -90,6 +99,7 @@ it another port, --protocol every flow.`,
 	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
 	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
 	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
+	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
 	f.IntVar(&o.width, "width", 0, "columns of a line of text, -1 for no limit; 0 is the terminal's width, else 120")
 	f.BoolVarP(&o.numeric, "no-resolve", "n", false, "print numbers, not names, of hosts and ports (always so)")
@@ -157,12 +167,13 @@ type decoding struct {
 	only      dissect.Protocol
 	assigned  []dissect.Assignment
 	schemas   map[string]*schema.Protocol // by name, with the user's files over them
+	known     []dissect.Protocol          // those that are built in, and the user's games
 	times     sink.TimeFormat
 	shown     int
 }
 
 func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
-	d := &decoding{decodeOptions: o, streams: s, protocols: protocols.All}
+	d := &decoding{decodeOptions: o, streams: s}
 	switch {
 	case o.count < 0:
 		return nil, usage("-c %d: want a number of records, 0 for all", o.count)
@@ -182,7 +193,10 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	if d.times, ok = sink.TimeFormatOf(o.time); !ok {
 		return nil, usage("unknown time format %q\ntry one of: a ad adoy d dd e r u ud udoy", o.time)
 	}
-	privacy := sink.Privacy{ShowSecrets: o.secrets}
+	if o.secrets {
+		fmt.Fprintln(s.err, secretsShown)
+	}
+	privacy := d.privacy()
 	terminal := isTerminal(s.out)
 	switch o.format {
 	case "text":
@@ -203,10 +217,22 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	return d, nil
 }
 
+// secretsShown warns of output that gives secrets away.
+const secretsShown = "opscope: passwords and tokens are shown as they are; do not hand the output on"
+
+// privacy says what is masked.
+func (o *decodeOptions) privacy() sink.Privacy {
+	return sink.Privacy{ShowSecrets: o.secrets, MaskPersonal: o.personal}
+}
+
 // choose settles which protocols are looked for, and where.
 func (d *decoding) choose() error {
+	if err := d.load(); err != nil {
+		return err
+	}
+	d.protocols = d.known
 	if d.protocol != "" {
-		p, err := protocolNamed(d.protocol)
+		p, err := d.protocolNamed(d.protocol)
 		if err != nil {
 			return err
 		}
@@ -214,52 +240,18 @@ func (d *decoding) choose() error {
 		d.protocols = []dissect.Protocol{p}
 	}
 	for _, rule := range d.decodeAs {
-		a, err := parseDecodeAs(rule)
+		a, err := d.parseDecodeAs(rule)
 		if err != nil {
 			return err
 		}
 		d.assigned = append(d.assigned, a)
 	}
-	return d.overlayAll()
-}
-
-// overlayAll puts the user's schema files over the built-in schemas. A directory
-// that has nothing for any of them is an error.
-func (d *decoding) overlayAll() error {
-	for _, dir := range d.schema {
-		if _, err := os.Stat(dir); err != nil {
-			return usage("--schema: %w", err)
-		}
-	}
-	d.schemas = map[string]*schema.Protocol{}
-	used := map[string]bool{}
-	for _, name := range schema.BuiltinNames() { // also those that carry others
-		s, err := schema.Builtin(name)
-		if err != nil {
-			return &exitError{exitUsage, err}
-		}
-		for _, dir := range d.schema {
-			over, err := s.Overlay(os.DirFS(dir), ".")
-			if err != nil {
-				return &exitError{exitUsage, fmt.Errorf("--schema %s: %w", dir, err)}
-			}
-			used[dir] = used[dir] || over != s
-			s = over
-		}
-		d.schemas[name] = s
-	}
-	for _, dir := range d.schema {
-		if !used[dir] {
-			return usage("--schema %s: nothing there for a known protocol\ntry: protocol: %s at the top of a file",
-				dir, strings.Join(schema.BuiltinNames(), " or "))
-		}
-	}
 	return nil
 }
 
-func protocolNamed(name string) (dissect.Protocol, error) {
+func (d *decoding) protocolNamed(name string) (dissect.Protocol, error) {
 	var names []string
-	for _, p := range protocols.All {
+	for _, p := range d.known {
 		s, err := p.Schema()
 		if err != nil {
 			return nil, &exitError{exitUsage, err}
@@ -273,7 +265,7 @@ func protocolNamed(name string) (dissect.Protocol, error) {
 }
 
 // parseDecodeAs parses udp.port==7777,wulfram.
-func parseDecodeAs(rule string) (a dissect.Assignment, err error) {
+func (d *decoding) parseDecodeAs(rule string) (a dissect.Assignment, err error) {
 	wrong := usage("-d %q is no rule\ntry: -d udp.port==7777,wulfram", rule)
 	where, name, ok := strings.Cut(rule, ",")
 	if !ok {
@@ -293,18 +285,9 @@ func parseDecodeAs(rule string) (a dissect.Assignment, err error) {
 		return a, wrong
 	}
 	a.Port = uint16(port)
-	a.Protocol, err = protocolNamed(strings.TrimSpace(name))
+	a.Protocol, err = d.protocolNamed(strings.TrimSpace(name))
 	return a, err
 }
-
-// overlay returns the schema in the place of a built-in one.
-func (d *decoding) overlay(p *schema.Protocol) (*schema.Protocol, error) {
-	return d.schemas[p.Name], nil
-}
-
-// schemaOf returns the schema of a protocol, nil for none: for the names of what
-// it has.
-func (d *decoding) schemaOf(name string) *schema.Protocol { return d.schemas[name] }
 
 // Write counts the records that are shown, and ends the run after enough of them.
 func (d *decoding) Write(r *dissect.Record) error {
@@ -434,7 +417,7 @@ func (d *decoding) epilogue(index int, r *dissect.Result) error {
 		if err := d.out.Flush(); err != nil {
 			return err
 		}
-		if err := sink.WriteTables(d.streams.out, r); err != nil {
+		if err := sink.WriteTables(d.streams.out, r, d.privacy()); err != nil {
 			return err
 		}
 	}

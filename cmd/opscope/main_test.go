@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,10 +48,17 @@ func opscopeReading(t *testing.T, stdin io.Reader, args ...string) result {
 	return result{out.String(), err.String(), code}
 }
 
-// good runs a command line that succeeds and has nothing to complain about.
+// good runs a command line that succeeds and has nothing to complain about, but for the
+// secrets that it shows.
 func good(t *testing.T, args ...string) string {
 	t.Helper()
 	r := opscope(t, args...)
+	if slices.Contains(args, "--show-secrets") {
+		if r.err != secretsShown+"\n" {
+			t.Errorf("opscope %s: got %q, want %q", strings.Join(args, " "), r.err, secretsShown)
+		}
+		r.err = ""
+	}
 	if r.code != exitDone || r.err != "" {
 		t.Fatalf("opscope %s: exit code %d\n%s", strings.Join(args, " "), r.code, r.err)
 	}

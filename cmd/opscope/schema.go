@@ -106,8 +106,11 @@ func listPackets(w io.Writer, p *schema.Protocol) error {
 	var rows [][]string
 	for _, k := range packets {
 		body := "unknown"
-		if n := len(k.Of(schema.Client)) + len(k.Of(schema.Server)); n > 0 || k.Proto != "" {
+		if len(k.Of(schema.Client))+len(k.Of(schema.Server)) > 0 {
 			body = "known"
+			if slices.ContainsFunc(k.Of(schema.Client), (*schema.Layout).Guessed) {
+				body = "unknown"
+			}
 			if len(k.Of(schema.Server)) > 1 {
 				body = fmt.Sprintf("%d layouts", len(k.Of(schema.Server)))
 			}
@@ -254,6 +257,10 @@ func showLayouts(w io.Writer, width int, title string, layouts []*schema.Layout)
 			fmt.Fprintf(w, "\n%s\n", head)
 		}
 		items := l.Items()
+		if l.Guessed() {
+			fmt.Fprintln(w, "\nthe layout of the body is unknown; it is read as Protocol Buffers, by number and wire type")
+			continue
+		}
 		if len(items) == 0 {
 			fmt.Fprintln(w, "\nan empty body")
 			continue

@@ -13,6 +13,7 @@ import (
 
 	"opscope/cmd/refserver/internal/lotr2"
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/mmo"
 	"opscope/cmd/refserver/internal/netrek"
 	"opscope/cmd/refserver/internal/script"
 	"opscope/cmd/refserver/internal/wulfram"
@@ -25,7 +26,7 @@ func newBot(s streams) *cobra.Command {
 		Args:  oneOf,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newBotWulfram(s), newBotNetrek(s), newBotLOTR2(s))
+	c.AddCommand(newBotWulfram(s), newBotNetrek(s), newBotLOTR2(s), newBotMMO(s))
 	return c
 }
 
@@ -95,6 +96,41 @@ func newBotNetrek(s streams) *cobra.Command {
 	}
 	o.flags(c, "127.0.0.1:2592")
 	c.Flags().StringVar(&text, "script", "play", "what to do: a `FILE` with a command a line, or the name of a built-in script")
+	return c
+}
+
+func newBotMMO(s streams) *cobra.Command {
+	var o botOptions
+	var text, config string
+	c := &cobra.Command{
+		Use:   "mmo",
+		Short: "Play the MMO",
+		Long: `mmo plays against the server that serve mmo runs: another one does not know the
+tokens that the bots make for themselves.`,
+		Example: `  refserver bot mmo --connect 127.0.0.1:7777 --name Ada --script play
+  refserver bot mmo --count 30 --script walk --log bots.ndjson`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			settings, err := settingsOf(config)
+			if err != nil {
+				return err
+			}
+			commands, err := scriptOf(text, mmo.Scripts)
+			if err != nil {
+				return err
+			}
+			if !c.Flags().Changed("connect") {
+				o.connect = fmt.Sprint("127.0.0.1:", settings.TCPPort)
+			}
+			return playBots(c.Context(), s, "mmo", &o, openBot, func(name string, i int, server netip.AddrPort, h *host) machine.Machine {
+				return mmo.NewBot(mmo.BotConfig{Name: name, Server: server, Script: commands, Seed: o.seed + uint64(i), Settings: settings}, h.log)
+			})
+		},
+	}
+	o.flags(c, "127.0.0.1:7777")
+	f := c.Flags()
+	f.StringVar(&text, "script", "play", "what to do: a `FILE` with a command a line, or the name of a built-in script")
+	f.StringVar(&config, "config", "", "the choices in this `FILE`, in YAML, over those of server.yaml")
 	return c
 }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,11 @@ func TestExitCodes(t *testing.T) {
 		t.Skip("no sockets here: ", err)
 	}
 	defer taken.Close()
+	busy, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -106,6 +112,12 @@ func TestExitCodes(t *testing.T) {
 		"no slots":              {[]string{"serve", "netrek", "--slots", "0"}, exitUsage, "--slots 0"},
 		"no discovery address":  {[]string{"serve", "netrek", "--listen", "127.0.0.1:0", "--discovery", "3521"}, exitUsage, "--discovery 3521"},
 		"nobody's discovery":    {[]string{"serve", "netrek", "--listen", "127.0.0.1:0", "--discovery", "192.0.2.1:3521"}, exitSocket, "192.0.2.1:3521"},
+		"no such UDP port":      {[]string{"serve", "mmo", "--udp-port", "65536"}, exitUsage, "--udp-port 65536"},
+		"too many walkers":      {[]string{"serve", "mmo", "--walkers", "1001"}, exitUsage, "--walkers 1001"},
+		"no such choices":       {[]string{"serve", "mmo", "--config", "/nonexistent/x"}, exitFile, "/nonexistent/x"},
+		"choices of nothing":    {[]string{"bot", "mmo", "--config", "command_test.go"}, exitUsage, "command_test.go"},
+		"UDP port in use":       {[]string{"serve", "mmo", "--listen", "127.0.0.1:0", "--udp-port", port(busy)}, exitSocket, "in use"},
+		"unknown mmo script":    {[]string{"bot", "mmo", "--script", "dance"}, exitUsage, "dance"},
 		"unknown netrek script": {[]string{"bot", "netrek", "--script", "dance"}, exitUsage, "dance"},
 		"unknown lotr2 scripts": {[]string{"bot", "lotr2", "--script", "dance"}, exitUsage, "dance"},
 		"a joiner's script":     {[]string{"serve", "lotr2", "--script", joinerOnly(t)}, exitUsage, "script line 1"},
@@ -134,15 +146,21 @@ func joinerOnly(t *testing.T) string {
 	return name
 }
 
+// port returns the port of a socket.
+func port(c *net.UDPConn) string { return strconv.Itoa(c.LocalAddr().(*net.UDPAddr).Port) }
+
 // TestServeAndBot has bots play against a server over loopback.
 func TestServeAndBot(t *testing.T) {
 	for _, test := range []struct {
 		protocol, script string
 		bots             []string // in their log
 		server           string   // in its log
+		options          []string // of the server
 	}{
-		{"wulfram", "login", []string{`"message":"TANK"`, `"peer":"Bot1"`, `"peer":"Bot2"`, `"code":"left"`}, `"message":"REINCARNATE"`},
-		{"netrek", "udp", []string{`"message":"SP_SEQUENCE"`, `"peer":"Bot1"`, `"peer":"Bot2"`, `"code":"left"`}, `"message":"CP_UDP_REQ"`},
+		{"wulfram", "login", []string{`"message":"TANK"`, `"peer":"Bot1"`, `"peer":"Bot2"`, `"code":"left"`}, `"message":"REINCARNATE"`, nil},
+		{"netrek", "udp", []string{`"message":"SP_SEQUENCE"`, `"peer":"Bot1"`, `"peer":"Bot2"`, `"code":"left"`}, `"message":"CP_UDP_REQ"`, nil},
+		{"mmo", "enter", []string{`"message":"UdpHelloRes"`, `"peer":"Bot1"`, `"peer":"Bot2"`, `"code":"left"`}, `"message":"EnterGameReq"`,
+			[]string{"--udp-port", "0", "--seed", "3", "--walkers", "2"}},
 	} {
 		t.Run(test.protocol, func(t *testing.T) {
 			probe, err := net.Listen("tcp", "127.0.0.1:0")
@@ -156,7 +174,7 @@ func TestServeAndBot(t *testing.T) {
 			ended := make(chan error)
 			go func() {
 				args := []string{"serve", test.protocol, "--listen", addr, "--log", filepath.Join(dir, "server")}
-				ended <- run(ctx, args, streams{&bytes.Buffer{}, &bytes.Buffer{}})
+				ended <- run(ctx, append(args, test.options...), streams{&bytes.Buffer{}, &bytes.Buffer{}})
 			}()
 			var out string
 			for range 50 { // until the server listens

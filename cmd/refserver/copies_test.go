@@ -8,6 +8,7 @@ import (
 
 	"opscope/cmd/refserver/internal/scenario"
 	"opscope/dissect"
+	"opscope/dissect/protocols"
 )
 
 // copied compares what the dissector says of a message that is sent several times, or is
@@ -52,7 +53,7 @@ func TestOdditiesAreTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := map[string]int{}
-			for _, f := range read(t, buf.Bytes()).frames {
+			for _, f := range read(t, buf.Bytes(), protocols.All).frames {
 				for _, n := range f.Notes {
 					got[n.Code]++
 				}

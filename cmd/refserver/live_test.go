@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +21,37 @@ import (
 
 var live = flag.Bool("live", false, "play over loopback for a minute with tcpdump listening, which takes root")
 
-// liveScript keeps a bot busy for some 20 s, with everything that it can do.
-const liveScript = `team red
+const mmoLive = `say hello there
+walk east
+wait 2s
+walk northwest
+wait 2s
+stop
+echo cafe00ff
+repeat 8 attack
+carry 0 9
+await InventoryOperationResult
+stale
+use 9
+await InventoryOperationResult
+use 9
+again
+login Ada swordfish
+servers
+walk south
+wait 2s
+stop
+repeat 15 say again
+await Ping
+walk southeast
+wait 2s
+stop
+say good bye
+wait 2s
+leave
+`
+
+const wulframLive = `team red
 spawn 1 tank
 say hello there
 move forward 1
@@ -106,17 +136,23 @@ type livePlay struct {
 	listens      []string // where nobody else may
 	routes       int      // pairs of ends with records between them
 	notes        []string // that are usual
+	decoder      []string // arguments of opscope
 }
 
 var livePlays = []livePlay{
 	{
-		protocol: "wulfram", serve: []string{"--listen", "127.0.0.1:0"}, bots: []string{"--count", "3"}, script: liveScript, routes: 12,
+		protocol: "wulfram", serve: []string{"--listen", "127.0.0.1:0"}, bots: []string{"--count", "3"}, script: wulframLive, routes: 12,
 		notes: []string{"unknown_body", "retransmission", "ack_repeated", "late_context", "same_payload_new_sequence", "never_acknowledged"},
 	},
 	{ // each pair has two connections, and pings both ways; the joiners ask for sessions
 		protocol: "lotr2", bots: []string{"--count", "2"}, host: lotr2LiveHost, script: lotr2LiveScript,
 		filter: "(host 127.0.0.2 or host 127.0.0.3) and (tcp port 2300 or udp port 2350 or udp port 47624)", routes: 3*4 + 2, listens: []string{"127.0.0.1:2300", "127.0.0.2:2300", "127.0.0.3:2300"},
 		notes: []string{"resend_copy", "sequence_gap"},
+	},
+	{
+		protocol: "mmo", serve: []string{"--listen", "127.0.0.1:0", "--udp-port", "0", "--development"}, bots: []string{"--count", "3"},
+		script: mmoLive, routes: 12, notes: []string{"deprecated_packet", "development_packet"},
+		decoder: []string{"--proto", "internal/mmo/testserver/messages"},
 	},
 }
 
@@ -137,7 +173,7 @@ func TestLive(t *testing.T) {
 		t.Run(p.protocol, func(t *testing.T) {
 			r := recording{t: t, dir: t.TempDir(), livePlay: p}
 			r.capture(tcpdump)
-			r.compare(decodedBy(t, r.file("lo.pcap")))
+			r.compare(decodedBy(t, r.file("lo.pcap"), p.decoder...))
 		})
 	}
 }
@@ -397,6 +433,10 @@ func sameValue(want, got any) bool {
 		return ok && slices.EqualFunc(w, g, sameValue)
 	case float64:
 		g, ok := got.(float64)
+		if text, wide := got.(string); wide { // an integer of 64 bits
+			n, err := strconv.ParseFloat(text, 64)
+			g, ok = n, err == nil
+		}
 		return ok && math.Abs(g-w) <= 1e-6*max(1, math.Abs(w))
 	}
 	return want == got

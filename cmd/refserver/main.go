@@ -106,7 +106,8 @@ second interrupt.`,
   refserver bot wulfram --connect 127.0.0.1:2627 --script play
   refserver serve netrek --listen 127.0.0.1:2592
   refserver serve lotr2 --listen 127.0.0.1:2300
-  refserver bot lotr2 --listen 127.0.0.2:2300 --script campaign`,
+  refserver bot lotr2 --listen 127.0.0.2:2300 --script campaign
+  refserver serve mmo --listen 127.0.0.1:7777 --walkers 40`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}

@@ -110,14 +110,14 @@ func (c *child) end() int {
 }
 
 // serving runs a server on a free port, and returns its address.
-func serving(t *testing.T, args ...string) (*child, string) {
+func serving(t *testing.T, protocol string, args ...string) (*child, string) {
 	t.Helper()
 	if l, err := net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Skip("no sockets here: ", err)
 	} else {
 		l.Close()
 	}
-	c := refserver(t, append([]string{"serve", "wulfram", "--listen", "127.0.0.1:0"}, args...)...)
+	c := refserver(t, append([]string{"serve", protocol, "--listen", "127.0.0.1:0"}, args...)...)
 	addr, _, _ := strings.Cut(c.until("listening on "), ",")
 	return c, addr
 }
@@ -143,7 +143,7 @@ func TestSignals(t *testing.T) {
 			if err := os.WriteFile(script, []byte("team red\nspawn 1 tank\nwait 1h\n"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			server, addr := serving(t, "--log", filepath.Join(dir, "server"))
+			server, addr := serving(t, "wulfram", "--log", filepath.Join(dir, "server"))
 			bots := refserver(t, "bot", "wulfram", "--connect", addr, "--count", "2", "--script", script, "--log", filepath.Join(dir, "bots"))
 			waitFor(t, filepath.Join(dir, "bots"), `"message":"TANK"`)
 			bots.signal(s)
@@ -227,8 +227,15 @@ func TestSocketsThatCannotBeOpened(t *testing.T) {
 // TestServerSurvivesStrangers has a bot play while others send all kinds of rubbish,
 // and another one afterwards.
 func TestServerSurvivesStrangers(t *testing.T) {
+	t.Run("wulfram", func(t *testing.T) { survive(t, "wulfram", "login", `"message":"TANK"`) })
+	t.Run("mmo", func(t *testing.T) { survive(t, "mmo", "enter", `"message":"UdpHelloRes"`, "--udp-port", "0") })
+}
+
+// survive has bots follow a script against the server of a protocol, and wants each to
+// hear a message.
+func survive(t *testing.T, protocol, script, message string, options ...string) {
 	log := filepath.Join(t.TempDir(), "server")
-	server, addr := serving(t, "--log", log)
+	server, addr := serving(t, protocol, append(options, "--log", log)...)
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	ended := make(chan struct{})
@@ -241,8 +248,8 @@ func TestServerSurvivesStrangers(t *testing.T) {
 	}
 	play := func(name string) {
 		t.Helper()
-		out, err := execute(t, "bot", "wulfram", "--connect", addr, "--name", name, "--script", "login", "--log", "-")
-		if err != nil || !strings.Contains(out, `"message":"TANK"`) || !strings.Contains(out, `"code":"left"`) {
+		out, err := execute(t, "bot", protocol, "--connect", addr, "--name", name, "--script", script, "--log", "-")
+		if err != nil || !strings.Contains(out, message) || !strings.Contains(out, `"code":"left"`) {
 			t.Errorf("%s could not play: %v\n%s", name, err, out)
 		}
 	}

@@ -14,9 +14,11 @@ import (
 	"testing"
 	"time"
 
+	"opscope/cmd/refserver/internal/mmo/testserver"
 	"opscope/cmd/refserver/internal/scenario"
 	"opscope/dissect"
 	"opscope/dissect/capture"
+	"opscope/dissect/mmo"
 	"opscope/dissect/protocols"
 	"opscope/schema"
 	"opscope/schema/wire"
@@ -57,16 +59,43 @@ func roundTrip(t *testing.T, s *scenario.Scenario, seed uint64) {
 	if len(truth.Sent) == 0 {
 		t.Fatal("nothing was sent")
 	}
-	found := read(t, buf.Bytes())
-	c := comparison{t: t, scenario: s, truth: truth, found: found, given: map[route]int64{}}
-	c.run()
+	readings := layouts(t, s)
+	for i, list := range readings {
+		c := comparison{
+			t: t, scenario: s, truth: truth, found: read(t, buf.Bytes(), list), full: i == len(readings)-1, given: map[route]int64{},
+		}
+		c.run()
+	}
 	if t.Failed() {
 		t.Logf("play it again: refserver record %s --seed %d -o x.pcapng --log x.ndjson; faults %+v", s.Name, seed, s.Faults)
 	}
 }
 
+// layouts returns the protocols as often as a scenario is to be read: the MMO without the
+// bodies that the test server has made up, as anybody reads it, and with them.
+func layouts(t *testing.T, s *scenario.Scenario) [][]dissect.Protocol {
+	t.Helper()
+	if s.Protocol != "mmo" {
+		return [][]dissect.Protocol{protocols.All}
+	}
+	plain, err := schema.Builtin("mmo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Name == "mmo-big-endian" {
+		if plain, err = plain.WithOrder(wire.Big); err != nil {
+			t.Fatal(err)
+		}
+	}
+	full, err := plain.Overlay(testserver.Messages(), testserver.MessagesDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return [][]dissect.Protocol{{mmo.With(plain)}, {mmo.With(full)}}
+}
+
 // read dissects a capture.
-func read(t *testing.T, data []byte) *collector {
+func read(t *testing.T, data []byte, known []dissect.Protocol) *collector {
 	t.Helper()
 	f, err := capture.OpenReader("round trip", bytes.NewReader(data))
 	if err != nil {
@@ -74,7 +103,7 @@ func read(t *testing.T, data []byte) *collector {
 	}
 	defer f.Close()
 	c := &collector{times: map[int]time.Time{}}
-	p := dissect.NewPipeline(c, dissect.Options{Protocols: protocols.All, Hold: time.Minute})
+	p := dissect.NewPipeline(c, dissect.Options{Protocols: known, Hold: time.Minute})
 	if _, err := p.Run(context.Background(), clock{f, c.times}); err != nil {
 		t.Fatal(err)
 	}
@@ -136,6 +165,7 @@ type comparison struct {
 	scenario *scenario.Scenario
 	truth    *scenario.Result
 	found    *collector
+	full     bool // with all layouts that the sender has
 	failures int
 	given    map[route]int64 // bytes of streams that came when reassembly had given them up
 }
@@ -196,6 +226,7 @@ var teachers = []string{
 	"TRANSLATION", "BEHAVIOR", "D_HANDSHAKE", "HELLO", // Wulfram
 	"SP_FEATURE", "CP_FEATURE", "SP_S_REPLY", "CP_S_REQ", "CP_UDP_REQ", "SP_UDP_REPLY", // Netrek
 	"EnumSessionsReply", "RequestPlayerId", "RequestPlayerReply", "AddForwardRequest", "SuperEnumPlayersReply", "CreatePlayer", // DirectPlay
+	"EnterGameRes", // MMO
 }
 
 // known reports whether the capture has all the context of the side that sends
@@ -307,6 +338,10 @@ func (c *comparison) datagram(sent []*scenario.Sent, found []*dissect.Record, kn
 			// An earlier record of the datagram may have swallowed it.
 		case at < 0:
 			c.errorf("not found: %s", tell(s))
+		case s.Message == "":
+			if found[at].Err == nil {
+				c.errorf("no frame, and not told: %s\n  is %s", describe(found[at]), tell(s))
+			}
 		case s.Captured == scenario.Whole:
 			c.record(s, found[at], known)
 		case known && found[at].Err == nil && !noted(found[at], "not_captured") && !s.Opaque:
@@ -342,6 +377,11 @@ func (c *comparison) stream(r route, sent []*scenario.Sent, found []*dissect.Rec
 		}
 	}
 	for i, s := range sent {
+		if s.Message == "" && next < len(found) && found[next].Offset+shift == s.Position && found[next].Err != nil {
+			next++ // bytes that are no frame, and a record that says so
+			hunting, garbage = true, s.Packets
+			continue
+		}
 		if s.Captured != scenario.Whole || s.Late || overdue[i] {
 			missing = missing || s.Wire > 0
 			if next < len(found) && c.partly(s, found[next], shift, known) {
@@ -442,6 +482,8 @@ func (c *comparison) record(s *scenario.Sent, f *dissect.Record, known bool) {
 		c.errorf("a packet twice: %s\n  is %s", describe(f), tell(s))
 	case !known && (e.Mode != s.Mode || f.Err != nil || f.Context == schema.Default || f.Context == schema.Guessed):
 		return // read without the sender's handshake, or without the widths
+	case !bytes.Equal(f.Raw, s.Bytes):
+		c.errorf("bytes %x: %s\n  is %x, %s", f.Raw, describe(f), s.Bytes, tell(s))
 	case !equalSets(f.Packets, s.Packets):
 		c.errorf("packets: %s\n  is %s", describe(f), tell(s))
 	case e.Mode != s.Mode || e.Seq != s.Seq || e.Length != s.Length || f.Size != s.Size:
@@ -481,7 +523,13 @@ func spoiled(s *scenario.Sent) string {
 
 // body compares the values of a record.
 func (c *comparison) body(s *scenario.Sent, f *dissect.Record) {
-	if s.Body == nil {
+	switch {
+	case s.Body == nil || c.scenario.Protocol == "mmo" && s.Opaque:
+		return // the bytes are the same
+	case f.Layout != nil && f.Layout.Guessed():
+		if c.full {
+			c.errorf("read without a schema: %s\n  is %s", describe(f), tell(s))
+		}
 		return
 	}
 	if s.Opaque {
@@ -549,7 +597,7 @@ func differValue(want, got *schema.Tree, i, k int, path string) string {
 		}
 		return fmt.Sprintf("%s is %v, want %v", path, g.Float(), w.Float())
 	case schema.String, schema.Text:
-		if g.Kind == schema.GUID || g.Kind == schema.IPv4 {
+		if g.Kind == schema.GUID || g.Kind == schema.IPv4 || g.Field.Symbol { // named by its sender
 			if a, b := named(got, k), string(want.AppendText(nil, i)); a != b {
 				return fmt.Sprintf("%s is %s, want %s", path, a, b)
 			}
@@ -566,8 +614,11 @@ func differValue(want, got *schema.Tree, i, k int, path string) string {
 	return ""
 }
 
-// named returns the usual text of a GUID or an address.
+// named returns the usual text of a GUID, an address or a value that has a name.
 func named(t *schema.Tree, i int) string {
+	if f := t.Nodes[i].Field; f.Symbol {
+		return f.Enum.NameOf(t.Nodes[i].Num)
+	}
 	b := t.AppendBytes(nil, i)
 	if t.Nodes[i].Kind == schema.IPv4 {
 		a, _ := netip.AddrFromSlice(b)
@@ -625,8 +676,11 @@ func (c *comparison) gaps() {
 		told[route{schema.TCP, g.Src, g.Dst}] += g.Bytes
 	}
 	for _, s := range c.truth.Streams {
+		if c.foreign(s) {
+			continue
+		}
 		r := route{schema.TCP, s.Src, s.Dst}
-		n, least, most := told[r], s.Inside, s.Missing+s.Late+c.given[r]
+		n, least, most := told[r], s.Inside, s.Missing+s.Late+s.Never+c.given[r]
 		if c.scenario.Faults.Capture.Snap > 0 {
 			least = 0
 		}
@@ -634,6 +688,15 @@ func (c *comparison) gaps() {
 			c.errorf("lost from %v to %v: %d bytes are told, %d to %d are not captured", s.Src, s.Dst, n, least, most)
 		}
 	}
+}
+
+// foreign reports whether a connection was taken for nobody's: one without a usual port,
+// of which the capture has too little, and not the start.
+func (c *comparison) foreign(s scenario.Stream) bool {
+	known := slices.ContainsFunc(c.found.frames, func(f dissect.Record) bool {
+		return f.Transport == schema.TCP && (f.Src == s.Src && f.Dst == s.Dst || f.Src == s.Dst && f.Dst == s.Src)
+	})
+	return !known && c.scenario.Protocol == "mmo" && c.scenario.Faults.Capture.Start > 0
 }
 
 // sequences looks for what is told of sequences that the capture misses while it

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 
 	"opscope/cmd/refserver/internal/lotr2"
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/mmo"
+	"opscope/cmd/refserver/internal/mmo/testserver"
 	"opscope/cmd/refserver/internal/netrek"
 	"opscope/cmd/refserver/internal/wulfram"
 )
@@ -28,7 +31,7 @@ over.`,
 		Args: oneOf,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newServeWulfram(s), newServeNetrek(s), newServeLOTR2(s))
+	c.AddCommand(newServeWulfram(s), newServeNetrek(s), newServeLOTR2(s), newServeMMO(s))
 	return c
 }
 
@@ -46,6 +49,7 @@ type serveOptions struct {
 	log      string
 	seed     uint64
 	duration time.Duration
+	udpPort  uint16 // 0 for that of listen
 }
 
 func (o *serveOptions) flags(c *cobra.Command, listen string) {
@@ -182,6 +186,76 @@ func datagramsOf(streams netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(streams.Addr(), port)
 }
 
+func newServeMMO(s streams) *cobra.Command {
+	var o serveOptions
+	var config string
+	var udpPort, walkers int
+	var development bool
+	c := &cobra.Command{
+		Use:   "mmo",
+		Short: "Serve the MMO",
+		Long: `mmo serves the MMO whose messages are Protocol Buffers. What is not known of it, such
+as most bodies, is this server's own choice: --config takes another one for numbers,
+and cmd/refserver/internal/mmo/testserver has what it chooses by itself.`,
+		Example: `  refserver serve mmo --listen 127.0.0.1:7777
+  refserver serve mmo --udp-port 9000 --walkers 40 --log server.ndjson
+  refserver serve mmo --config my.yaml --duration 1m`,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			settings, err := settingsOf(config)
+			if err != nil {
+				return err
+			}
+			if udpPort < 0 || udpPort > 0xffff {
+				return usage("--udp-port %d: want 0 to 65535", udpPort)
+			}
+			if walkers < 0 || walkers > mmo.MaxWalkers {
+				return usage("--walkers %d: want 0 to %d", walkers, mmo.MaxWalkers)
+			}
+			if !c.Flags().Changed("listen") {
+				o.listen = fmt.Sprint("127.0.0.1:", settings.TCPPort)
+			}
+			if !c.Flags().Changed("udp-port") {
+				udpPort = int(settings.UDPPort)
+			}
+			open := (*host).listen
+			if udpPort != 0 {
+				open = func(h *host, addr netip.AddrPort) error {
+					return h.settle(addr, netip.AddrPortFrom(addr.Addr(), uint16(udpPort)))
+				}
+			}
+			return serve(c.Context(), s, "mmo", &o, open, func(h *host) machine.Machine {
+				return mmo.NewServer(mmo.ServerConfig{
+					Seed: o.seed, Settings: settings, UDPPort: h.local.Port(), Walkers: walkers, Development: development,
+				}, h.log)
+			})
+		},
+	}
+	o.flags(c, "127.0.0.1:7777")
+	f := c.Flags()
+	f.StringVar(&config, "config", "", "the choices in this `FILE`, in YAML, over those of server.yaml")
+	f.IntVar(&udpPort, "udp-port", 0, "take datagrams on this `PORT`, as clients are told; 0 is the port of --listen (default that of the choices)")
+	f.IntVar(&walkers, "walkers", 0, "put `N` characters without a client into the world")
+	f.BoolVar(&development, "development", false, "tell of combat as a development build does")
+	return c
+}
+
+// settingsOf reads the choices of the test server, or returns the usual ones.
+func settingsOf(file string) (*testserver.Settings, error) {
+	if file == "" {
+		return testserver.Default(), nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fileError(err)
+	}
+	settings, err := testserver.Parse(text)
+	if err != nil {
+		return nil, usage("%s: %w", file, err)
+	}
+	return settings, nil
+}
+
 // newServer makes a server for the sockets of a host.
 type newServer func(h *host) machine.Machine
 
@@ -208,7 +282,7 @@ func serve(
 	if err = open(&h, addr); err != nil {
 		return errors.Join(&exitError{exitSocket, err}, j.Close())
 	}
-	h.log.Addr = h.addr
+	h.log.Addr, h.log.Stream = h.local, h.addr
 	h.machine = build(&h)
 	others := make([]host, len(beside))
 	for i, a := range beside {

@@ -12,6 +12,7 @@ package protocols
 import (
 	"opscope/dissect"
 	"opscope/dissect/lotr2"
+	"opscope/dissect/mmo"
 	"opscope/dissect/netrek"
 	"opscope/dissect/wulfram"
 )
@@ -21,4 +22,5 @@ var All = []dissect.Protocol{
 	wulfram.Protocol{},
 	netrek.Protocol{},
 	lotr2.Protocol{},
+	mmo.Protocol{},
 }

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"strconv"
+	"time"
 
 	"opscope/dissect"
 	"opscope/schema"
@@ -141,7 +142,7 @@ func (t *Text) appendField(dst []byte, r *dissect.Record, i, index, depth int) [
 			dst = appendEscaped(append(dst, ": "...), n.Field.Type)
 		}
 	}
-	hidden := t.redact.hidesNode(n)
+	hidden := t.redact.hidesNode(&r.Body, i)
 	whole := hidden || t.o.Verbosity < full && t.isTuple(&r.Body, i, rowMembers)
 	switch {
 	case hidden:
@@ -154,6 +155,9 @@ func (t *Text) appendField(dst []byte, r *dissect.Record, i, index, depth int) [
 		dst = t.appendLong(append(dst, " = "...), r, i)
 	}
 	dst = t.appendQualities(dst, r, n, hidden)
+	if !hidden {
+		dst = t.appendReadings(dst, &r.Body, i)
+	}
 	dst = append(dst, '\n')
 	if whole {
 		return dst
@@ -229,6 +233,9 @@ func (t *Text) appendQualities(dst []byte, r *dissect.Record, n *schema.Node, hi
 			dst = appendWireBits(dst, r, n)
 		}
 	}
+	if word := markOf(n); word != "" {
+		dst = append(append(append(dst, "  ("...), word...), ')')
+	}
 	if f != nil && (t.o.Verbosity >= full && f.Confidence != schema.NoConfidence || !f.Confidence.Certain()) {
 		dst = append(append(append(dst, "  ["...), f.Confidence.String()...), ']')
 	}
@@ -236,6 +243,85 @@ func (t *Text) appendQualities(dst []byte, r *dissect.Record, n *schema.Node, hi
 		dst = appendEscaped(append(dst, gutter...), f.Source)
 	}
 	return append(dst, t.ink.quiet.off...)
+}
+
+// markOf says what is out of the ordinary about a value of Protocol Buffers.
+func markOf(n *schema.Node) string {
+	switch {
+	case marked(n, schema.Absent):
+		return "absent"
+	case marked(n, schema.Superseded):
+		return "superseded"
+	case marked(n, schema.Unmatched):
+		return n.Field.Wire.String()
+	}
+	return ""
+}
+
+// appendReadings appends the other ways to read a value without a schema.
+func (t *Text) appendReadings(dst []byte, body *schema.Tree, i int) []byte {
+	if !marked(&body.Nodes[i], schema.Unmatched) {
+		return dst
+	}
+	t.readings = body.AppendReadings(t.readings[:0], i)
+	joint := "  or"
+	for k := range t.readings {
+		if r := &t.readings[k]; !taken(&body.Nodes[i], r) {
+			dst = t.appendReading(append(dst, joint...), body, i, r)
+			joint = ","
+		}
+	}
+	return dst
+}
+
+// taken reports whether a reading is the one that the node has.
+func taken(n *schema.Node, r *schema.Reading) bool {
+	return r.Kind == n.Kind && r.Name != "time" && (n.Kind >= schema.Text || r.Num == n.Num)
+}
+
+// appendReading appends a reading: its name, and what it gives.
+func (t *Text) appendReading(dst []byte, body *schema.Tree, i int, r *schema.Reading) []byte {
+	dst = append(append(dst, ' '), r.Name...)
+	n := schema.Node{Kind: r.Kind, Num: r.Num}
+	switch {
+	case r.Name == "time":
+		return time.UnixMilli(int64(r.Num)).UTC().AppendFormat(append(dst, ' '), "2006-01-02T15:04:05.000Z")
+	case r.Kind == schema.Bool:
+		return appendBool(append(dst, ' '), &n)
+	case r.Kind == schema.Uint, r.Kind == schema.Int, r.Kind == schema.Float:
+		return appendNumber(append(dst, ' '), &n, r.Name == "float")
+	case r.Kind != schema.Bytes && r.Kind != schema.Array:
+		return dst
+	case t.redact.covered(&body.Nodes[i]):
+		return append(append(dst, ' '), masked...)
+	case r.Kind == schema.Array:
+		return t.appendPacked(append(dst, ' '), content(&t.value, body, i))
+	}
+	return t.appendShortHex(append(dst, ' '), content(&t.value, body, i), pageText)
+}
+
+// content returns the bytes of a value without a schema, whatever it was read as.
+func content(scratch *[]byte, body *schema.Tree, i int) []byte {
+	n := &body.Nodes[i]
+	*scratch = wire.AppendBytes((*scratch)[:0], body.Data, int(n.Body), int(n.BodyLen))
+	return *scratch
+}
+
+// appendPacked appends the numbers that bytes are made of, as many as a row has.
+func (t *Text) appendPacked(dst, data []byte) []byte {
+	t.packed, _ = schema.AppendPacked(t.packed[:0], data)
+	dst = append(dst, '(')
+	for k, v := range t.packed {
+		if k > 0 {
+			dst = append(dst, ", "...)
+		}
+		if k == rowMembers {
+			dst = t.ellipsis(dst)
+			break
+		}
+		dst = strconv.AppendUint(dst, v, 10)
+	}
+	return append(dst, ')')
 }
 
 // appendWireBits appends a number as it stood on the wire, in hexadecimal, and
@@ -246,7 +332,7 @@ func appendWireBits(dst []byte, r *dissect.Record, n *schema.Node) []byte {
 	default:
 		return dst
 	}
-	if n.Len > 64 {
+	if n.Len > 64 || n.Field != nil && n.Field.Number > 0 { // of Protocol Buffers, with its tag
 		return dst
 	}
 	order := wire.Big

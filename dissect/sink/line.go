@@ -133,9 +133,16 @@ func tailColumn(r *dissect.Record) int {
 	return sequenceColumn
 }
 
-// said reports whether the columns say already what a note says.
+// said reports whether the line says already what a note says: in its columns, or by the
+// marks of what is guessed.
 func said(r *dissect.Record, n *dissect.Note) bool {
-	return n.Code == "never_acknowledged" && r.Ack.State == dissect.AckUnacked
+	switch n.Code {
+	case "never_acknowledged":
+		return r.Ack.State == dissect.AckUnacked
+	case "unknown_body":
+		return len(r.Body.Nodes) > 0 && marked(&r.Body.Nodes[0], schema.Unmatched)
+	}
+	return false
 }
 
 // codeWidth returns the columns of a note without its text.
@@ -180,7 +187,11 @@ func (t *Text) appendFields(dst []byte, r *dissect.Record, end int) []byte {
 		if t.column(dst)+len(nameOf(n))+len("=") >= end {
 			return t.fit(t.ellipsis(dst), from, begin, end)
 		}
-		dst = append(t.appendName(dst, n), '=')
+		dst = t.appendName(dst, n)
+		if marked(n, schema.Unmatched) {
+			dst = append(dst, '?')
+		}
+		dst = append(dst, '=')
 		dst = append(t.appendShort(dst, body, i, min(lineText, end-t.column(dst))), ' ')
 	}
 	if len(r.Rest) > 0 || t.redact.rest {
@@ -253,7 +264,8 @@ func (t *Text) appendAcks(dst []byte, a *dissect.Acks, end int) []byte {
 
 // teaches reports whether later records are decoded with what this one says.
 func teaches(r *dissect.Record) bool {
-	return r.Packet != nil && r.Err == nil && len(r.Packet.Teaches) > 0
+	p := r.Packet
+	return p != nil && r.Err == nil && len(p.Teaches) > 0 && (p.From == schema.AnySender || p.From == r.Direction.Sender())
 }
 
 func (t *Text) appendTeaches(dst []byte, r *dissect.Record) []byte {

@@ -227,12 +227,14 @@ func nextNamed(t *schema.Tree, from, to int, name string) int {
 // appendValue appends the value of node i.
 func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
 	n := &t.Nodes[i]
-	if j.redact.hidesNode(n) {
+	if j.redact.hidesNode(t, i) {
 		return append(append(append(dst, '"'), masked...), '"')
 	}
 	switch n.Kind {
 	case schema.Null:
 		return append(dst, "null"...)
+	case schema.Bool:
+		return appendBool(dst, n)
 	case schema.Struct:
 		return j.appendMembers(dst, t, i+1, t.Next(i))
 	case schema.Array:
@@ -247,6 +249,11 @@ func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
 		return append(appendGUID(append(dst, '"'), j.value), '"')
 	case schema.IPv4:
 		return append(appendIPv4(append(dst, '"'), n.Num), '"')
+	}
+	if n.Field != nil && n.Field.Symbol {
+		if name := n.Field.Enum.NameOf(n.Num); name != "" {
+			return appendString(dst, name)
+		}
 	}
 	single := n.Field != nil && n.Field.Single
 	if quoted(n) {

@@ -38,8 +38,9 @@ type ReaderOptions struct {
 
 // Reader reads the NDJSON of the NDJSON sink into records again. Written by that
 // sink once more they give the same bytes; what was masked stays masked. Not in
-// NDJSON are the positions of fields, the sizes in errors and the resolution of
-// the capture's clock, which is taken for microseconds until a time is finer.
+// NDJSON are the positions of fields, which fields of Protocol Buffers were absent or
+// guessed, the sizes in errors and the resolution of the capture's clock, which is taken
+// for microseconds until a time is finer.
 type Reader struct {
 	in       *bufio.Reader
 	o        ReaderOptions
@@ -56,6 +57,8 @@ type Reader struct {
 	names    map[string]string
 	plain    map[string]*schema.Field // fields without a schema
 	secret   map[string]*schema.Field // the same, masked
+	personal map[string]*schema.Field // the same, written by persons
+	sessions map[sessionKey]*dissect.Secrets
 	declared declarations
 }
 
@@ -67,6 +70,7 @@ func NewReader(r io.Reader, o ReaderOptions) *Reader {
 	return &Reader{
 		in: bufio.NewReaderSize(r, flushAt), o: o, digits: coarseDigits,
 		names: map[string]string{}, plain: map[string]*schema.Field{}, secret: map[string]*schema.Field{},
+		personal: map[string]*schema.Field{}, sessions: map[sessionKey]*dissect.Secrets{},
 	}
 }
 
@@ -275,6 +279,7 @@ func (r *Reader) frameKey(key []byte) bool {
 	case "fields":
 		r.findPacket()
 		r.members(r.declared.of(rec.Packet, rec.Direction.Sender()))
+		r.redactAll()
 	case "size":
 		rec.Size = int(s.integer())
 	case "offset":
@@ -359,15 +364,75 @@ func (r *Reader) finish() {
 	}
 	rec.Digits = r.digits
 	rec.Raw, rec.Rest, rec.Body.Data, rec.Head.Data = r.raw, r.rest, r.data, r.data
+	if rec.Secrets = r.secretsOf(sessionKey{rec.File, rec.Session}); rec.Secrets == nil {
+		return
+	}
+	if rec.Packet.Secret() {
+		rec.Secrets.Learn(&rec.Body)
+	}
+	rec.Lost = rec.Err != nil && (rec.Packet == nil || slices.ContainsFunc(rec.Notes, func(n dissect.Note) bool {
+		return n.Code == "frame_size_too_small" || n.Code == "frame_size_too_large"
+	}))
+	if p := r.schemaOf(rec.Protocol); p != nil {
+		rec.Secrets.Anywhere = p.Unknown != nil
+	}
+}
+
+// schemaOf returns the schema of a protocol, nil for none.
+func (r *Reader) schemaOf(protocol string) *schema.Protocol {
+	if r.o.Schema == nil {
+		return nil
+	}
+	return r.o.Schema(protocol)
+}
+
+// sessionKey names a session among several files.
+type sessionKey struct{ file, session int }
+
+// secretsOf returns what no output of a session may show, as far as its records say it.
+func (r *Reader) secretsOf(k sessionKey) *dissect.Secrets {
+	s := r.sessions[k]
+	if s == nil && k.session > 0 && len(r.sessions) < maxInterned {
+		s = &dissect.Secrets{}
+		r.sessions[k] = s
+	}
+	return s
+}
+
+// redactAll hides the texts of a body of which every text is to be hidden. Where one is
+// a mask, all were; numbers of 64 bits, which are texts here, then stand as they were.
+func (r *Reader) redactAll() {
+	rec := &r.rec
+	rec.Body.Data = r.data
+	if rec.Layout == nil || rec.Layout.Redaction() == schema.Open {
+		return
+	}
+	fields := r.personal
+	if rec.Layout.Redaction() == schema.Secret {
+		fields = r.secret
+		for i := range rec.Body.Nodes {
+			if isMask(&rec.Body, i) {
+				return
+			}
+		}
+	}
+	for i := range rec.Body.Nodes {
+		n := &rec.Body.Nodes[i]
+		if n.Kind != schema.String && n.Kind != schema.Bytes {
+			continue
+		}
+		text := rec.Body.AppendBytes(nil, i)
+		var number schema.Node
+		if len(text) > 0 && !integer(&number, text) {
+			n.Field = r.fieldOf(fields, []byte(n.Field.Name), rec.Layout.Redaction())
+		}
+	}
 }
 
 // findPacket gives the record its packet, by opcode or else by name.
 func (r *Reader) findPacket() {
 	rec := &r.rec
-	if r.o.Schema == nil {
-		return
-	}
-	p := r.o.Schema(rec.Protocol)
+	p := r.schemaOf(rec.Protocol)
 	if p == nil {
 		return
 	}
@@ -703,6 +768,10 @@ func (r *Reader) value(f *schema.Field, d *declaration) {
 		r.text(f, s.string(), d != nil)
 	case s.null():
 		r.addNode(schema.Node{Field: f, Kind: schema.Null})
+	case s.word("true"):
+		r.addNode(schema.Node{Field: f, Kind: schema.Bool, Num: 1})
+	case s.word("false"):
+		r.addNode(schema.Node{Field: f, Kind: schema.Bool})
 	default:
 		r.numeral(f, s.number())
 	}
@@ -759,6 +828,8 @@ func (r *Reader) text(f *schema.Field, text []byte, known bool) {
 	}
 	n := schema.Node{Field: f}
 	switch {
+	case len(text) == 0 && f.Redact != schema.Open: // what is not there gives nothing away
+		n.Field = r.fieldOf(r.plain, []byte(f.Name), schema.Open)
 	case string(text) == masked:
 		if !known {
 			n.Field = r.fieldOf(r.secret, []byte(f.Name), schema.Secret)
@@ -780,6 +851,10 @@ func (r *Reader) typed(n *schema.Node, text []byte) bool {
 	switch {
 	case f.Wide:
 		return len(text) > 0 && integer(n, text)
+	case f.Symbol:
+		v, ok := f.Enum.ValueOf(string(text))
+		n.Kind, n.Num = schema.Uint, v
+		return ok
 	case string(text) == "NaN" || string(text) == "+Inf" || string(text) == "-Inf":
 		return kind != "text" && kind != "string" && float(n, text)
 	case kind == "bytes" || kind == "rest":

@@ -29,9 +29,19 @@ func (t *Text) appendMore(dst []byte, quote string, n int) []byte {
 // that takes more than limit columns is cut, with its length.
 func (t *Text) appendShort(dst []byte, body *schema.Tree, i, limit int) []byte {
 	n := &body.Nodes[i]
-	if t.redact.hidesNode(n) {
+	switch {
+	case t.redact.hidesNode(body, i):
 		return append(dst, masked...)
+	case marked(n, schema.Absent) && n.Kind != schema.Null:
+		return append(t.appendPresent(append(dst, '('), body, i, limit-len("()")), ')')
 	}
+	return t.appendPresent(dst, body, i, limit)
+}
+
+// appendPresent appends a value that is to be seen. One that is not on the wire stands
+// in brackets.
+func (t *Text) appendPresent(dst []byte, body *schema.Tree, i, limit int) []byte {
+	n := &body.Nodes[i]
 	switch n.Kind {
 	case schema.Struct:
 		return t.appendShortStruct(dst, body, i)
@@ -57,6 +67,8 @@ func (t *Text) appendScalar(dst []byte, body *schema.Tree, i int) []byte {
 	switch n.Kind {
 	case schema.Null:
 		return append(dst, '-')
+	case schema.Bool:
+		return appendBool(dst, n)
 	case schema.GUID:
 		t.value = body.AppendBytes(t.value[:0], i)
 		return appendGUID(dst, t.value)
@@ -132,6 +144,10 @@ const (
 // appendQuoted appends a text, escaped and in quotes, in at most limit columns.
 func (t *Text) appendQuoted(dst []byte, body *schema.Tree, i, limit int) []byte {
 	text := textOf(&t.value, body, i)
+	if n := &body.Nodes[i]; n.Kind == schema.Text && n.Field != nil && n.Field.Encoding == schema.UTF8Exact {
+		t.value = body.AppendBytes(t.value[:0], i) // what is no UTF-8 is escaped below
+		text = t.value
+	}
 	dst = append(dst, '"')
 	start := len(dst)
 	limit = max(minText, limit-len(`""`))
@@ -178,7 +194,7 @@ func (t *Text) isTuple(body *schema.Tree, i, most int) bool {
 	for k := i + 1; k < body.Next(i); k++ {
 		switch element := &body.Nodes[k]; element.Kind {
 		case schema.Uint, schema.Int, schema.Float, schema.IPv4:
-			if t.redact.hidesNode(element) {
+			if t.redact.hidesNode(body, k) {
 				return false
 			}
 		default:

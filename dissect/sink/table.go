@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"crypto/sha256"
 	"io"
 	"slices"
 	"strconv"
@@ -54,8 +55,9 @@ func trimLines(text string) string {
 }
 
 // WriteTables writes what the sessions of a capture have learned, each entry with
-// where it came from.
-func WriteTables(w io.Writer, r *dissect.Result) error {
+// where it came from. Of a value that is masked it writes the length and the start of a
+// hash, by which it can be found again.
+func WriteTables(w io.Writer, r *dissect.Result, o Privacy) error {
 	var b strings.Builder
 	if r.Dropped > 0 {
 		b.WriteString("sessions that were over earlier, and are not kept: " + string(appendCount(nil, int64(r.Dropped))) + "\n\n")
@@ -66,7 +68,7 @@ func WriteTables(w io.Writer, r *dissect.Result) error {
 		}
 		b.WriteString("session " + strconv.Itoa(s.ID) + "  " + s.Name + "  client " + s.Client.String() + "  server " + s.Server.String() + "\n")
 		for _, t := range s.Tables() {
-			if err := writeLearned(&b, t); err != nil {
+			if err := (learned{t, s.Secrets(), o}).write(&b); err != nil {
 				return err
 			}
 		}
@@ -75,7 +77,14 @@ func WriteTables(w io.Writer, r *dissect.Result) error {
 	return err
 }
 
-func writeLearned(b *strings.Builder, l dissect.LearnedTable) error {
+// learned is a table of a session, as it is written.
+type learned struct {
+	dissect.LearnedTable
+	secrets *dissect.Secrets
+	Privacy
+}
+
+func (l learned) write(b *strings.Builder) error {
 	if l.Table == nil {
 		return nil
 	}
@@ -89,23 +98,33 @@ func writeLearned(b *strings.Builder, l dissect.LearnedTable) error {
 		return nil
 	}
 	b.WriteByte('\n')
-	return WriteTable(b, slices.Concat([]string{d.Key}, d.Columns, []string{"origin"}), learnedRows(l.Table))
+	return WriteTable(b, slices.Concat([]string{d.Key}, d.Columns, []string{"origin"}), l.rows())
 }
 
-// learnedRows returns the rows of a table: key, values, origin.
-func learnedRows(t *schema.Table) [][]string {
+// rows returns the rows of a table: key, values, origin.
+func (l learned) rows() [][]string {
+	t := l.Table
 	var rows [][]string
 	for keys := t.Keys(); len(keys) > 0; {
 		n := alike(t, keys)
 		e := t.Get(keys[0])
 		row := []string{keysText(t.Decl, keys[0], keys[n-1])}
 		for i := range t.Decl.Columns {
-			row = append(row, valueText(t.Decl, e, i))
+			row = append(row, l.value(e, i))
 		}
 		rows = append(rows, append(row, originText(e)))
 		keys = keys[n:]
 	}
 	return rows
+}
+
+// value writes a value, or what may be said of a masked one.
+func (l learned) value(e *schema.Entry, i int) string {
+	if i < len(e.Texts) && !l.ShowSecrets && l.secrets.Within(e.Texts[i]) {
+		sum := sha256.Sum256([]byte(e.Texts[i]))
+		return masked + " (" + strconv.Itoa(len(e.Texts[i])) + " bytes, sha256 " + string(appendHex(nil, sum[:4])) + "…)"
+	}
+	return valueText(l.Table.Decl, e, i)
 }
 
 // alike returns how many keys, from the first on, one row can stand for: those that

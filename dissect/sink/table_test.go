@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"opscope/dissect"
 	"opscope/schema"
 )
 
@@ -46,7 +47,7 @@ func TestRowsOfATable(t *testing.T) {
 		{"a range of opcodes", table(modes, schema.Default, map[int64]float64{0x0e: 1, 0x0f: 1, 0x10: 1}), []string{"0x0E-0x10|1 latest|default"}},
 	} {
 		var got []string
-		for _, row := range learnedRows(c.table) {
+		for _, row := range (learned{LearnedTable: dissect.LearnedTable{Table: c.table}}).rows() {
 			got = append(got, strings.Join(row, "|"))
 		}
 		if !slices.Equal(got, c.want) {

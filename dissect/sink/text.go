@@ -66,11 +66,14 @@ type Text struct {
 	origin int // column at which the time ends
 	hidden int
 
-	modes   *schema.Enum // stream modes of the protocol in modesOf
-	modesOf string
-	value   []byte  // scratch: a text before it is escaped
-	legend  []claim // of the dump
-	passed  int     // entries of legend that end before the row of the dump
+	protocol     string           // of the line before
+	modes        *schema.Enum     // its stream modes
+	opcodeDigits int              // of its opcodes, 0 before any line
+	readings     []schema.Reading // scratch
+	packed       []uint64         // scratch
+	value        []byte           // scratch: a text before it is escaped
+	legend       []claim          // of the dump
+	passed       int              // entries of legend that end before the row of the dump
 }
 
 // NewText returns a sink that writes text to w.
@@ -187,7 +190,7 @@ func (t *Text) appendColumns(dst []byte, r *dissect.Record) []byte {
 	dst = append(t.escaped(dst, r.Message), t.ink.message.off...)
 	t.hidden += len(t.ink.message.on) + len(t.ink.message.off)
 	if r.Opcode >= 0 && !strings.HasPrefix(r.Message, "unknown(") {
-		dst = appendOpcode(append(dst, ' '), uint64(r.Opcode))
+		dst = t.appendOpcodeOf(append(dst, ' '), r)
 	}
 	digits := 1
 	for n := r.Size; n >= 10; n /= 10 {
@@ -213,9 +216,17 @@ func (t *Text) appendColumns(dst []byte, r *dissect.Record) []byte {
 // sequenced reports whether the column of the sequence is in use.
 func sequenced(r *dissect.Record) bool { return r.Envelope.Mode >= 0 || r.Envelope.Seq >= 0 }
 
+// appendOpcodeOf appends the opcode of a record, as wide as those of its protocol.
+func (t *Text) appendOpcodeOf(dst []byte, r *dissect.Record) []byte {
+	t.learnProtocol(r.Protocol)
+	return appendWideOpcode(dst, uint64(r.Opcode), t.opcodeDigits)
+}
+
 // appendOpcode appends an opcode as facts and captures write it: 0x35, 0x0211.
-func appendOpcode(dst []byte, v uint64) []byte {
-	digits := 2
+func appendOpcode(dst []byte, v uint64) []byte { return appendWideOpcode(dst, v, 2) }
+
+// appendWideOpcode appends an opcode of at least so many digits.
+func appendWideOpcode(dst []byte, v uint64, digits int) []byte {
 	for digits < 16 && v>>uint(4*digits) != 0 {
 		digits += 2
 	}
@@ -255,23 +266,28 @@ func (t *Text) appendSequence(dst []byte, r *dissect.Record) []byte {
 }
 
 func (t *Text) appendMode(dst []byte, protocol string, mode int) []byte {
-	if protocol != t.modesOf {
-		t.modesOf, t.modes = strings.Clone(protocol), t.findModes(protocol)
-	}
+	t.learnProtocol(protocol)
 	if name := t.modes.NameOf(uint64(mode)); name != "" {
 		return t.escaped(dst, name)
 	}
 	return strconv.AppendInt(append(dst, "mode "...), int64(mode), 10)
 }
 
-func (t *Text) findModes(protocol string) *schema.Enum {
+// learnProtocol looks up what the lines of a protocol's records need of its schema.
+func (t *Text) learnProtocol(protocol string) {
+	if protocol == t.protocol && t.opcodeDigits > 0 {
+		return
+	}
+	t.protocol, t.modes, t.opcodeDigits = strings.Clone(protocol), nil, 2
 	if t.o.Schema == nil {
-		return nil
+		return
 	}
-	p := t.o.Schema(protocol)
-	if p == nil {
-		return nil
+	if p := t.o.Schema(protocol); p != nil {
+		t.modes, t.opcodeDigits = findModes(p), max(2, (p.OpcodeBits+7)/8*2)
 	}
+}
+
+func findModes(p *schema.Protocol) *schema.Enum {
 	for _, e := range p.Enums {
 		if e.Name == "stream_mode" {
 			return e

@@ -84,9 +84,9 @@ func trimZeros(dst []byte) []byte {
 // needs no conversion, else in the scratch.
 func textOf(scratch *[]byte, t *schema.Tree, i int) []byte {
 	n := &t.Nodes[i]
-	if n.Body&7 == 0 && n.Kind == schema.Text && (n.Field == nil || n.Field.Encoding <= schema.UTF8) {
+	if n.Body&7 == 0 && n.Kind == schema.Text && (n.Field == nil || n.Field.Encoding <= schema.UTF8 || n.Field.Encoding == schema.UTF8Exact) {
 		text := t.Data[n.Body>>3:][:n.BodyLen]
-		if end := bytes.IndexByte(text, 0); end >= 0 {
+		if end := bytes.IndexByte(text, 0); end >= 0 && (n.Field == nil || n.Field.Encoding != schema.UTF8Exact) {
 			text = text[:end]
 		}
 		if isASCII(text) {
@@ -179,5 +179,13 @@ func nameOf(n *schema.Node) string {
 }
 
 // shown reports whether a node belongs to what a record says: not one without
-// meaning, nor one that another is made of.
-func shown(n *schema.Node) bool { return n.Field == nil || !n.Field.Hidden && !n.Field.Part }
+// meaning, nor one that another is made of or takes the place of.
+func shown(n *schema.Node) bool {
+	return n.Field == nil || !n.Field.Hidden && !n.Field.Part && n.Field.Mark != schema.Superseded
+}
+
+// marked reports whether a node has a mark.
+func marked(n *schema.Node, m schema.Mark) bool { return n.Field != nil && n.Field.Mark == m }
+
+// appendBool appends the word of a truth value.
+func appendBool(dst []byte, n *schema.Node) []byte { return strconv.AppendBool(dst, n.Num != 0) }

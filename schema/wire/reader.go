@@ -60,6 +60,9 @@ func (r *Reader) Left() int { return r.end - r.pos }
 // Data returns the bytes that r reads. They are the caller's own.
 func (r *Reader) Data() []byte { return r.data }
 
+// Short returns the kind of error that running out of data makes.
+func (r *Reader) Short() Kind { return r.short }
+
 // Err returns the first error, or nil.
 func (r *Reader) Err() *Error { return r.err }
 
@@ -75,6 +78,24 @@ func (r *Reader) Seek(bit int) {
 	}
 	r.pos = bit
 }
+
+// Window is what a Reader could read before it was narrowed.
+type Window struct {
+	end   int
+	short Kind
+}
+
+// Narrow lets r read no further than a bit position, which must not lie beyond what
+// it can read; running out there makes an error of kind short. It returns what to
+// give to Widen.
+func (r *Reader) Narrow(end int, short Kind) Window {
+	w := Window{r.end, r.short}
+	r.end, r.short = end, short
+	return w
+}
+
+// Widen takes back what Narrow did.
+func (r *Reader) Widen(w Window) { r.end, r.short = w.end, w.short }
 
 // Fail records an error at the current position, unless there is one already.
 func (r *Reader) Fail(want, got string, kind Kind) {
@@ -244,6 +265,12 @@ func AppendBytes(dst, data []byte, pos, n int) []byte {
 // Varint reads a base-128 varint of at most ten bytes, as Protocol Buffers
 // write them.
 func (r *Reader) Varint() uint64 {
+	if r.err == nil && r.pos&7 == 0 {
+		if v, n := binary.Uvarint(r.data[r.pos>>3 : r.end>>3]); n > 0 {
+			r.pos += 8 * n
+			return v
+		}
+	}
 	var v uint64
 	start := r.pos
 	for shift := uint(0); shift < 70; shift += 7 {

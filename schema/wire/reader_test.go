@@ -299,3 +299,22 @@ func BenchmarkUint(b *testing.B) {
 		})
 	}
 }
+
+// A message within another one is read in a window of its own.
+func TestNarrow(t *testing.T) {
+	r := NewReader([]byte{1, 0x80, 2, 3}, "test", Truncated)
+	w := r.Narrow(16, Malformed)
+	if r.Left() != 16 || r.Short() != Malformed {
+		t.Errorf("got %d bits left, %v", r.Left(), r.Short())
+	}
+	if r.Varint() != 1 {
+		t.Error("the first byte is not 1")
+	}
+	if r.Varint(); r.Err() == nil || r.Err().Kind != Malformed || r.Err().Offset != 2 {
+		t.Errorf("got %v", r.Err())
+	}
+	r.Widen(w)
+	if r.Left() != 16 || r.Short() != Truncated || r.Err() == nil {
+		t.Errorf("got %d bits left, %v, %v", r.Left(), r.Short(), r.Err())
+	}
+}

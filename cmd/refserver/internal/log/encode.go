@@ -108,18 +108,23 @@ func appendValue(b []byte, t *schema.Tree, i int) []byte {
 	if n.Field != nil && n.Field.Redact == schema.Secret {
 		return append(b, masked...)
 	}
+	if name := symbol(n); name != "" {
+		return appendText(b, name)
+	}
 	switch n.Kind {
 	case schema.Uint:
-		return strconv.AppendUint(b, n.Num, 10)
+		return appendUint(b, n.Num)
 	case schema.IPv4:
 		addr := netip.AddrFrom4([4]byte{byte(n.Num >> 24), byte(n.Num >> 16), byte(n.Num >> 8), byte(n.Num)})
 		return append(addr.AppendTo(append(b, '"')), '"')
 	case schema.GUID:
 		return appendGUID(b, t.AppendBytes(nil, i))
+	case schema.Bool:
+		return appendBool(b, n.Num != 0)
 	case schema.Int:
 		return strconv.AppendInt(b, int64(n.Num), 10)
 	case schema.Float:
-		return appendFloat(b, n.Float())
+		return appendFloat(b, n.Float(), int(n.Bits))
 	case schema.Text, schema.String:
 		return appendText(b, string(t.AppendText(nil, i)))
 	case schema.Bytes:
@@ -139,13 +144,33 @@ func appendGUID(b, id []byte) []byte {
 	return fmt.Appendf(b, `"{%08X-%04X-%04X-%X-%X}"`, order.Uint32(id), order.Uint16(id[4:]), order.Uint16(id[6:]), id[8:10], id[10:])
 }
 
-// appendFloat appends the shortest digits that read back as v. JSON has no word
-// for infinities and for what is no number.
-func appendFloat(b []byte, v float64) []byte {
+// symbol returns the name that stands for a number, "" where there is none.
+func symbol(n *schema.Node) string {
+	if n.Field == nil || !n.Field.Symbol {
+		return ""
+	}
+	return n.Field.Enum.NameOf(n.Num)
+}
+
+// appendUint appends a number. One that a JSON number does not hold everywhere is a
+// string.
+func appendUint(b []byte, v uint64) []byte {
+	if v > 1<<53 {
+		return append(strconv.AppendUint(append(b, '"'), v, 10), '"')
+	}
+	return strconv.AppendUint(b, v, 10)
+}
+
+// appendFloat appends the shortest digits that read back as v, in 32 bits where it has
+// no more. JSON has no word for infinities and for what is no number.
+func appendFloat(b []byte, v float64, bits int) []byte {
 	if math.IsInf(v, 0) || math.IsNaN(v) {
 		return append(b, "null"...)
 	}
-	return strconv.AppendFloat(b, v, 'g', -1, 64)
+	if bits != 32 {
+		bits = 64
+	}
+	return strconv.AppendFloat(b, v, 'g', -1, bits)
 }
 
 func appendInt(b []byte, v int) []byte { return strconv.AppendInt(b, int64(v), 10) }

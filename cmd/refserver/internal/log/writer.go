@@ -72,8 +72,8 @@ type Peer struct {
 	Name     string // "server", or the name of a bot
 	Server   bool
 	Protocol string
-	Addr     netip.AddrPort // of the machine; for a bot that of its datagrams
-	Stream   netip.AddrPort // of a bot's connection, once it has one
+	Addr     netip.AddrPort // of the machine's datagrams
+	Stream   netip.AddrPort // of a bot's connection, once it has one, or where a server listens; Addr unless it is valid
 	w        *Writer
 }
 

@@ -18,7 +18,8 @@ var (
 )
 
 func say(w *Writer, p *Peer) {
-	body := schema.NewTree(schema.Values{"scope": 0, "text": "say \"hi\"\n\x7f\xff", "list": []float64{0.5, -2}, "none": nil, "raw": []byte{0xca, 0xfe}})
+	body := schema.NewTree(schema.Values{"scope": 0, "text": "say \"hi\"\n\x7f\xff", "list": []float64{0.5, -2}, "none": nil, "raw": []byte{0xca, 0xfe},
+		"single": float32(0.1), "wide": uint64(1<<60 + 1), "yes": true})
 	o := machine.Output{Kind: machine.SendDatagram, Peer: server, Records: []machine.Record{
 		{ID: 7, Message: "COMM_MESSAGE_REQUEST", Opcode: 0x20, Offset: 2, Size: 31, Mode: 3, Seq: 2, Length: 31, Body: body},
 		{ID: 8, Message: "SQUAD_OUST", Opcode: 0x47, Offset: 33, Size: 5, Seq: -1, Length: -1, Opaque: true, Note: "the body is made up", Resend: 3},
@@ -29,7 +30,8 @@ func say(w *Writer, p *Peer) {
 const (
 	first = `{"type":"record","time":"2026-11-29T20:15:02.104512000Z","dir":"c2s","transport":"udp","src":"10.0.0.2:50111","dst":"10.0.0.1:2627",` +
 		`"protocol":"wulfram","message":"COMM_MESSAGE_REQUEST","opcode":32,"envelope":{"mode":3,"seq":2,"length":31},` +
-		`"fields":{"list":[0.5,-2],"none":null,"raw":"cafe","scope":0,"text":"say \"hi\"\u000a\u007f` + "\ufffd" + `"},"size":31,"offset":2,"id":7,"peer":"Ada"`
+		`"fields":{"list":[0.5,-2],"none":null,"raw":"cafe","scope":0,"single":0.1,"text":"say \"hi\"\u000a\u007f` + "\ufffd" + `",` +
+		`"wide":"1152921504606846977","yes":true},"size":31,"offset":2,"id":7,"peer":"Ada"`
 	second = `{"type":"record","time":"2026-11-29T20:15:02.104512000Z","dir":"c2s","transport":"udp","src":"10.0.0.2:50111","dst":"10.0.0.1:2627",` +
 		`"protocol":"wulfram","message":"SQUAD_OUST","opcode":71,"envelope":{"mode":0},"fields":{},"size":5,"offset":33,"id":8,"resend_of":3,` +
 		`"opaque":true,"note":"the body is made up","peer":"Ada"`

@@ -30,10 +30,10 @@ type Scenario struct {
 
 // All is the scenarios, in the order in which they are listed. Each of them wants
 // little: a capture shall be small.
-var All = slices.Concat(wulframScenarios, netrekScenarios, lotr2Scenarios)
+var All = slices.Concat(wulframScenarios, netrekScenarios, lotr2Scenarios, mmoScenarios)
 
 // Drawn are the scenarios whose faults come from the seed.
-var Drawn = []func(seed uint64) Scenario{Mixed, MixedNetrek, MixedLOTR2}
+var Drawn = []func(seed uint64) Scenario{Mixed, MixedNetrek, MixedLOTR2, MixedMMO}
 
 // Find returns the scenario with a name.
 func Find(name string) (Scenario, bool) {

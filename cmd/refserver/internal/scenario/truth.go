@@ -31,6 +31,7 @@ type Sent struct {
 	Src, Dst       netip.AddrPort
 	Time           time.Time // when the machine sent it
 	Position       int64     // in the datagram, or in the stream
+	Bytes          []byte    // as it was sent; borrowed
 	Copy           bool      // the network sent it again, before the tape
 
 	Wire     int   // the packet on the wire that completes it, from 1; 0 for never
@@ -75,6 +76,7 @@ type Stream struct {
 	Missing  int64 // of those, not in the capture at all
 	Inside   int64 // of those, between bytes that are in the capture, behind its first segment
 	Late     int64 // bytes that were first seen cut, and came again
+	Never    int64 // bytes that were sent, and lost before the tape each time; a FIN may stand behind them
 }
 
 // bytes counts the bytes of a stream.
@@ -92,6 +94,9 @@ func (e *endpoint) bytes() Stream {
 	for i := range f.wire {
 		switch {
 		case f.wire[i] == 0:
+			if int64(i) < e.next {
+				s.Never++
+			}
 			continue
 		case f.captured[i] == 0:
 			s.Missing++
@@ -155,6 +160,7 @@ func (t *transmission) truth() []Sent {
 		s.Time, s.Position, s.Copy, s.datagram = t.sent, int64(r.Offset), t.copy, t
 		s.Wire, s.Arrivals, s.Arrived = wire, t.arrivals, t.arrived
 		end := r.Offset + r.Size
+		s.Bytes = t.data[r.Offset:end]
 		for _, p := range t.packets {
 			if p.number > 0 && p.from < end && p.end > r.Offset {
 				s.Packets = append(s.Packets, p.number)
@@ -205,7 +211,7 @@ func (e *endpoint) truth() []Sent {
 	list := make([]Sent, 0, len(e.records))
 	for _, r := range e.records {
 		s := e.node.said(r.Record, schema.TCP, e.local, e.remote)
-		s.Time, s.Position = r.sent, r.from
+		s.Time, s.Position, s.Bytes = r.sent, r.from, e.out[r.from:r.to]
 		if packets, all := carriers(f.wire, r.span); all {
 			s.Wire = slices.Max(packets)
 		}

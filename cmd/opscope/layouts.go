@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"opscope/dissect/mmo"
+	"opscope/dissect/protocols"
+	"opscope/schema"
+	"opscope/schema/wire"
+)
+
+// load loads the layouts of all protocols: the built-in ones, with the user's files over
+// them, the user's own games beside them, and the user's options applied.
+func (d *decoding) load() error {
+	d.known, d.schemas = slices.Clone(protocols.All), map[string]*schema.Protocol{}
+	for _, name := range schema.BuiltinNames() { // also those that carry others
+		s, err := schema.Builtin(name)
+		if err != nil {
+			return &exitError{exitUsage, err}
+		}
+		d.schemas[name] = s
+	}
+	for _, dir := range d.schema {
+		if err := d.overlayDir(dir); err != nil {
+			return err
+		}
+	}
+	for _, dir := range d.proto {
+		if err := d.protoDir(dir); err != nil {
+			return err
+		}
+	}
+	for _, setting := range d.settings {
+		if err := d.set(setting); err != nil {
+			return err
+		}
+	}
+	return d.bind()
+}
+
+// overlayDir puts the user's schema files over the built-in schemas. A directory that has
+// nothing for any of them is an error.
+func (d *decoding) overlayDir(dir string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return usage("--schema: %w", err)
+	}
+	used := false
+	for name, s := range d.schemas {
+		over, err := s.Overlay(os.DirFS(dir), ".")
+		if err != nil {
+			return &exitError{exitUsage, fmt.Errorf("--schema %s: %w", dir, err)}
+		}
+		used = used || over != s
+		d.schemas[name] = over
+	}
+	if !used {
+		return usage("--schema %s: nothing there for a known protocol\ntry: protocol: %s at the top of a file",
+			dir, strings.Join(schema.BuiltinNames(), " or "))
+	}
+	return nil
+}
+
+// protoDir reads the .proto files of a directory with the ids of their messages: for the
+// mmo, unless they say that they are another game's.
+func (d *decoding) protoDir(dir string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return usage("--proto: %w", err)
+	}
+	all, err := schema.Extend(os.DirFS(dir), ".", func(name string) (*schema.Protocol, error) {
+		if name == "" {
+			name = family
+		}
+		return d.schemas[name], nil
+	})
+	if err != nil {
+		return &exitError{exitUsage, fmt.Errorf("--proto %s: %w", dir, err)}
+	}
+	for _, s := range all {
+		if _, ok := d.schemas[s.Name]; !ok {
+			if len(s.Framings) == 0 || slices.ContainsFunc(s.Framings, func(f *schema.Framing) bool { return f.Kind != schema.SizePrefixed }) {
+				return usage("--proto %s: %s has no framing, or one that is not size_prefixed\ntry: see the README, --proto", dir, s.Name)
+			}
+			d.known = append(d.known, mmo.With(s))
+		}
+		d.schemas[s.Name] = s
+	}
+	return nil
+}
+
+// family is the protocol whose dissector reads a user's games, too.
+const family = "mmo"
+
+// set applies an option of a protocol, as mmo.order:be. It is written as in tshark.
+func (d *decoding) set(setting string) error {
+	name, value, ok := strings.Cut(setting, ":")
+	protocol, key, dotted := strings.Cut(strings.TrimSpace(name), ".")
+	orders := map[string]wire.Order{"be": wire.Big, "le": wire.Little}
+	order, known := orders[strings.TrimSpace(value)]
+	if !ok || !dotted || key != "order" || !known {
+		return usage("-o %q is no option\ntry: -o mmo.order:be, or -o mmo.order:le", setting)
+	}
+	s := d.schemas[protocol]
+	if s == nil {
+		_, err := d.protocolNamed(protocol)
+		return err
+	}
+	turned, err := s.WithOrder(order)
+	if err != nil {
+		return &exitError{exitUsage, fmt.Errorf("-o %s: %w", setting, err)}
+	}
+	d.schemas[protocol] = turned
+	return nil
+}
+
+// bind gives the games of the family their layouts, which they are recognised by.
+func (d *decoding) bind() error {
+	for i, p := range d.known {
+		game, ok := p.(mmo.Protocol)
+		if !ok {
+			continue
+		}
+		s, err := game.Schema()
+		if err != nil {
+			return &exitError{exitUsage, err}
+		}
+		d.known[i] = mmo.With(d.schemas[s.Name])
+	}
+	return nil
+}
+
+// overlay returns the schema in the place of a built-in one.
+func (d *decoding) overlay(p *schema.Protocol) (*schema.Protocol, error) {
+	return d.schemas[p.Name], nil
+}
+
+// schemaOf returns the schema of a protocol, nil for none: for the names of what
+// it has.
+func (d *decoding) schemaOf(name string) *schema.Protocol { return d.schemas[name] }

@@ -1,0 +1,301 @@
+package mmo
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/mmo/testserver"
+	"opscope/schema"
+)
+
+const (
+	// answerWithin is how long a bot waits for a server before it gives up, and how
+	// long a command of its script waits for what it has asked for.
+	answerWithin = 20 * time.Second
+	patience     = 15 * time.Second
+	// leaveWithin is how long it waits for the last answers before it hangs up.
+	leaveWithin = 200 * time.Millisecond
+	repeatEvery = 300 * time.Millisecond
+)
+
+// botConn is the only connection of a bot.
+const botConn machine.Conn = 1
+
+// BotConfig is what a bot is to be.
+type BotConfig struct {
+	Name     string // "bot"
+	Server   netip.AddrPort
+	Script   []Command // nil for the built-in "play"
+	Seed     uint64
+	Settings *testserver.Settings // nil for those of server.yaml
+	Mute     bool                 // it does not answer pings
+}
+
+// bot is a client of the MMO that follows a script.
+type bot struct {
+	*clerk
+	cfg      BotConfig
+	settings *testserver.Settings
+	random   *rand.Rand
+	in       []byte // the start of a frame that is not whole
+	tcp      parcel
+	began    time.Time
+
+	account   uint64
+	character uint64
+	dialled   bool
+	opened    bool
+	ready     bool // it may follow its script
+	over      bool
+	hello     hello
+
+	script  []Command
+	done    int       // how often the first command of the script was done
+	wake    time.Time // until when the script waits, zero for not
+	waiting string    // the message that the script waits for,
+	until   time.Time // at the longest
+	leaving time.Time // since when it waits for the end, zero for not
+	heard   map[string]int
+
+	walking  *direction // nil for not
+	stepped  time.Time
+	sequence uint32 // of its inputs
+	attacks  uint32
+	combo    uint32
+	bag      bag
+}
+
+// hello is what a bot knows of the UDP endpoint of the server.
+type hello struct {
+	token    string
+	remote   netip.AddrPort // once the server has told it
+	attempts int
+	said     time.Time
+	answered bool
+}
+
+// NewBot returns a bot. It asks for a Tick at once, and dials then.
+func NewBot(cfg BotConfig, o machine.Observer) machine.Machine {
+	if cfg.Name == "" {
+		cfg.Name = "bot"
+	}
+	if cfg.Script == nil {
+		cfg.Script, _ = Scripts.Builtin("play")
+	}
+	if cfg.Settings == nil {
+		cfg.Settings = testserver.Default()
+	}
+	b := &bot{clerk: newClerk(schema.Client, cfg.Settings, o), cfg: cfg, settings: cfg.Settings, script: cfg.Script, heard: map[string]int{}}
+	b.random = rand.New(rand.NewPCG(cfg.Seed, 13))
+	b.account = accountOf(cfg.Name, cfg.Seed)
+	b.character = b.account*10 + 1
+	return b
+}
+
+// accountOf returns the account of a bot: the same for a name and a seed, and most
+// likely another one for others.
+func accountOf(name string, seed uint64) uint64 {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(name)) // it never fails
+	return 1_000_000 + (uint64(h.Sum32())+seed*7919)%9_000_000
+}
+
+// Handle takes one input and returns what to do.
+func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
+	if b.over {
+		return nil
+	}
+	if !b.dialled {
+		b.dialled, b.began = true, now
+		b.out = append(b.out, machine.Output{Kind: machine.Dial, Conn: botConn, Peer: b.cfg.Server})
+	}
+	switch in.Kind {
+	case machine.Opened:
+		b.opened = true
+		if b.inLobby() {
+			b.ready = true
+		} else {
+			b.enter(now, "")
+		}
+	case machine.Refused, machine.Closed:
+		b.hungUp(now)
+	case machine.Stream:
+		b.stream(now, in.Data)
+	case machine.Datagram:
+		b.datagram(now, in)
+	}
+	b.act(now)
+	b.flush()
+	if b.over {
+		b.out = append(b.out, machine.Output{Kind: machine.Close, Conn: botConn}, machine.Output{Kind: machine.Done})
+	}
+	return b.take()
+}
+
+func (b *bot) hungUp(now time.Time) {
+	if !b.leaving.IsZero() {
+		b.finish(now, "left", "the script is over")
+		return
+	}
+	b.finish(now, "closed", "the server has closed or refused the connection")
+}
+
+// finish ends the bot.
+func (b *bot) finish(now time.Time, code, text string) {
+	if !b.over {
+		b.over = true
+		b.observer.Event(now, code, b.cfg.Name+": "+text)
+	}
+}
+
+// Deadline returns when the bot has something to do. Before it has begun that is at
+// once.
+func (b *bot) Deadline() (when time.Time) {
+	switch {
+	case b.over:
+		return time.Time{}
+	case !b.dialled:
+		return time.Unix(0, 0)
+	}
+	sooner := func(t time.Time) {
+		if when.IsZero() || t.Before(when) {
+			when = t
+		}
+	}
+	if b.knocking() {
+		sooner(b.hello.said.Add(b.settings.Hello.Retry))
+	}
+	if b.walking != nil {
+		sooner(b.stepped.Add(tickEvery))
+	}
+	switch {
+	case !b.leaving.IsZero():
+		sooner(b.leaving.Add(leaveWithin))
+	case !b.ready:
+		sooner(b.began.Add(answerWithin))
+	case b.waiting != "":
+		sooner(b.until)
+	case !b.wake.IsZero():
+		sooner(b.wake)
+	}
+	return when
+}
+
+// act does what the time asks for.
+func (b *bot) act(now time.Time) {
+	if b.over {
+		return
+	}
+	if b.knocking() && now.Sub(b.hello.said) >= b.settings.Hello.Retry {
+		b.knock(now)
+	}
+	if b.walking != nil && now.Sub(b.stepped) >= tickEvery {
+		b.step(now)
+	}
+	switch {
+	case !b.leaving.IsZero():
+		if now.Sub(b.leaving) >= leaveWithin {
+			b.finish(now, "left", "the script is over")
+		}
+	case b.ready:
+		b.follow(now)
+	case now.Sub(b.began) >= answerWithin:
+		b.finish(now, "timeout", "the server did not let it in")
+	}
+}
+
+// knocking reports whether the bot waits for the answer to its UdpHelloReq.
+func (b *bot) knocking() bool {
+	return b.hello.remote.IsValid() && !b.hello.answered && b.leaving.IsZero()
+}
+
+// knock says hello by UDP, until it is answered or was said often enough. Then the
+// bot goes on without UDP.
+func (b *bot) knock(now time.Time) {
+	h := &b.hello
+	if h.attempts >= b.settings.Hello.Attempts {
+		b.observer.Event(now, "no_udp", b.cfg.Name+": nobody answers its datagrams")
+		h.remote = netip.AddrPort{}
+		b.ready = true
+		return
+	}
+	h.attempts++
+	h.said = now
+	b.sendDatagram("UdpHelloReq", schema.Values{"udp_token": h.token, "character_id": b.character, "attempt": h.attempts})
+}
+
+// enter asks to be let in. How says what is wrong with it: the signature, the time
+// or the character; "" for nothing.
+func (b *bot) enter(now time.Time, how string) {
+	issued, character := now, b.character
+	switch how {
+	case "expired":
+		issued = now.Add(-2 * b.settings.EnterToken.Lifetime)
+	case "stranger":
+		character++
+	}
+	token := enterToken(b.settings, issued, claims{Account: b.account, Name: b.cfg.Name, Characters: []uint64{b.character}})
+	if how == "wrong" {
+		token = token[:len(token)-8] + "AAAAAAAA"
+	}
+	b.send("EnterGameReq", schema.Values{"enter_token": token, "character_id": character})
+}
+
+// step sends the input that is in force.
+func (b *bot) step(now time.Time) {
+	b.stepped = now
+	b.input(now, *b.walking)
+}
+
+func (b *bot) input(now time.Time, d direction) {
+	if !b.hello.answered {
+		return
+	}
+	b.sequence++
+	b.sendDatagram("MoveReq", schema.Values{
+		"input_sequence": b.sequence, "move_x": d.x, "move_y": d.y, "yaw": d.yaw, "client_time_ms": b.clock(now),
+	})
+}
+
+// clock is the time of the client: since it was started.
+func (b *bot) clock(now time.Time) uint64 { return 1 + uint64(now.Sub(b.began).Milliseconds()) }
+
+// send queues a message for the connection.
+func (b *bot) send(message string, v schema.Values) {
+	r, data, err := b.compose(message, v)
+	if err != nil {
+		b.observer.Event(b.began, "dropped", err.Error())
+		return
+	}
+	b.tcp.add(b.clerk, r, data)
+}
+
+// sendDatagram sends a message as a datagram.
+func (b *bot) sendDatagram(message string, v schema.Values) {
+	r, data, err := b.compose(message, v)
+	if err != nil {
+		b.observer.Event(b.began, "dropped", err.Error())
+		return
+	}
+	var p parcel
+	p.add(b.clerk, r, data)
+	b.post(p)
+}
+
+// post sends a datagram, in the order in which things are said.
+func (b *bot) post(p parcel) {
+	if !b.hello.remote.IsValid() {
+		return
+	}
+	b.flush()
+	b.out = append(b.out, p.take(machine.Output{Kind: machine.SendDatagram, Peer: b.hello.remote}))
+}
+
+func (b *bot) flush() {
+	if len(b.tcp.data) > 0 {
+		b.out = append(b.out, b.tcp.take(machine.Output{Kind: machine.SendStream, Conn: botConn}))
+	}
+}
