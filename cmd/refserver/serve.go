@@ -49,7 +49,6 @@ type serveOptions struct {
 	log      string
 	seed     uint64
 	duration time.Duration
-	udpPort  uint16 // 0 for that of listen
 }
 
 func (o *serveOptions) flags(c *cobra.Command, listen string) {
