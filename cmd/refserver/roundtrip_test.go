@@ -696,7 +696,8 @@ func (c *comparison) foreign(s scenario.Stream) bool {
 	known := slices.ContainsFunc(c.found.frames, func(f dissect.Record) bool {
 		return f.Transport == schema.TCP && (f.Src == s.Src && f.Dst == s.Dst || f.Src == s.Dst && f.Dst == s.Src)
 	})
-	return !known && c.scenario.Protocol == "mmo" && c.scenario.Faults.Capture.Start > 0
+	f := c.scenario.Faults.Capture
+	return !known && c.scenario.Protocol == "mmo" && (f.Start > 0 || f.Miss > 0)
 }
 
 // sequences looks for what is told of sequences that the capture misses while it
