@@ -137,6 +137,7 @@ type livePlay struct {
 	routes       int      // pairs of ends with records between them
 	notes        []string // that are usual
 	decoder      []string // arguments of opscope
+	parting      string   // what a client that leaves may hang up on: it is sent, and never on the wire
 }
 
 var livePlays = []livePlay{
@@ -151,7 +152,8 @@ var livePlays = []livePlay{
 	},
 	{
 		protocol: "mmo", serve: []string{"--listen", "127.0.0.1:0", "--udp-port", "0", "--development"}, bots: []string{"--count", "3"},
-		script: mmoLive, routes: 12, notes: []string{"deprecated_packet", "development_packet"},
+		script: mmoLive, routes: 12, notes: []string{"deprecated_packet", "development_packet", "ack_repeated"},
+		parting: "DespawnCharacter",
 		decoder: []string{"--proto", "internal/mmo/testserver/messages"},
 	},
 }
@@ -323,7 +325,11 @@ func (r *recording) compare(all []map[string]any) {
 		}
 	}
 	for route := range maps.Keys(byRoute) {
-		compareRoute(t, route, logged[route], byRoute[route])
+		sent := logged[route]
+		for r.parting != "" && len(sent) > len(byRoute[route]) && sent[len(sent)-1].message == r.parting {
+			sent = sent[:len(sent)-1]
+		}
+		compareRoute(t, route, sent, byRoute[route])
 		delete(logged, route)
 	}
 	for route, list := range logged {
