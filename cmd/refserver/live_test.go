@@ -191,7 +191,8 @@ func decodedBy(t *testing.T, capture string, args ...string) []map[string]any {
 	var printed, complaint bytes.Buffer
 	cmd := exec.Command(opscope, append([]string{"decode", "-T", "json", "--summary", capture}, args...)...)
 	cmd.Stdout, cmd.Stderr = &printed, &complaint
-	if err := cmd.Run(); err != nil || complaint.Len() > 0 {
+	const shown = "opscope: passwords and tokens are shown as they are; do not hand the output on\n" // as asked for
+	if err := cmd.Run(); err != nil || strings.Replace(complaint.String(), shown, "", 1) != "" {
 		t.Fatalf("%v\n%s", err, complaint.Bytes())
 	}
 	if err := os.WriteFile(decoded, printed.Bytes(), 0o600); err != nil {
