@@ -27,6 +27,9 @@ const (
 // String returns "client", "server" or "any".
 func (s Sender) String() string { return [...]string{"any", "client", "server"}[s] }
 
+// Peer returns the other side; of AnySender that is itself.
+func (s Sender) Peer() Sender { return [...]Sender{AnySender, Server, Client}[s] }
+
 // Transport is a set of transports.
 type Transport uint8
 

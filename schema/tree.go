@@ -136,6 +136,21 @@ func (n *Node) what() string {
 	return [...]string{"nothing", "a number", "a number", "a number", "a text", "bytes", "a GUID", "an address", "a text", "a struct", "an array", "a bool"}[n.Kind]
 }
 
+// Number returns a top-level number by its name, 0 where there is none.
+func (t *Tree) Number(name string) int {
+	v, _ := t.Value(name)
+	return int(int64(v))
+}
+
+// Text returns a top-level text by its name, "" where there is none.
+func (t *Tree) Text(name string) string {
+	i := t.Field(name)
+	if i < 0 {
+		return ""
+	}
+	return string(t.AppendText(nil, i))
+}
+
 // AppendBytes appends the content of node i: the bytes of a Text, Bytes, GUID
 // or String, without a length in front of them, and for other kinds the bits on
 // the wire, filled up to whole bytes.

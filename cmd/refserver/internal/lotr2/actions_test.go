@@ -51,7 +51,8 @@ func TestActionsAreTheRealOnes(t *testing.T) {
 			p.finishTurn(now)
 			p.runErrands(now.Add(reportAfter))
 			p.runErrands(now.Add(reportAfter + reportAgain))
-			p.out, p.slots.next = nil, 2
+			p.Take()
+			p.slots.next = 2
 			p.runErrands(now.Add(time.Second))
 		}},
 		{"op23", 1, 12, 1, func(p *peer, now time.Time) { p.mark(now) }},
@@ -69,8 +70,9 @@ func TestActionsAreTheRealOnes(t *testing.T) {
 			if want == nil {
 				t.Fatal("there is no such vector")
 			}
-			if len(p.out) != test.sends || !bytes.Equal(p.out[0].Data, want) {
-				t.Errorf("%d frames, the first\n%x\nwant %d, the first\n%x", len(p.out), append(p.out, machine.Output{})[0].Data, test.sends, want)
+			list := p.Take()
+			if len(list) != test.sends || !bytes.Equal(list[0].Data, want) {
+				t.Errorf("%d frames, the first\n%x\nwant %d, the first\n%x", len(list), append(list, machine.Output{})[0].Data, test.sends, want)
 			}
 		})
 	}
@@ -83,10 +85,11 @@ func TestStateIsTheSameOnBothSides(t *testing.T) {
 		p := inGame(number)
 		p.game.seeds, p.game.tick, p.game.apart = [2]uint32{0x3abfee93, 0x1c1bbf3a}, 2490, out
 		p.report(epoch)
-		if len(p.out) != 3 || p.out[0].Data[28] != 0x08 {
-			t.Fatalf("no report three times: %+v", p.out)
+		list := p.Take()
+		if len(list) != 3 || list[0].Data[28] != 0x08 {
+			t.Fatalf("no report three times: %+v", list)
 		}
-		return p.out[0].Data[32:]
+		return list[0].Data[32:]
 	}
 	a, b, c := report(1, false), report(2, false), report(2, true)
 	if !bytes.Equal(a[6:16], b[6:16]) {
@@ -107,14 +110,14 @@ func TestBattleReports(t *testing.T) {
 	p.game.battle = true
 	var counters []byte
 	for tick := 10; tick <= 390; tick += 10 {
-		p.out = nil
 		p.step(epoch)
+		first := p.Take()[0].Data
 		want := byte(0x0a)
 		if tick == 130 || tick == 260 || tick == 390 {
 			want = 0x0c
-			counters = append(counters, p.out[0].Data[32+15])
+			counters = append(counters, first[32+15])
 		}
-		if got := p.out[0].Data[28]; got != want {
+		if got := first[28]; got != want {
 			t.Errorf("tick %d: opcode %#x, want %#x", tick, got, want)
 		}
 	}
@@ -128,14 +131,16 @@ func TestOrdersRepeatInSlotsOfTheirOwn(t *testing.T) {
 	p := inGame(2)
 	p.slots.next = 38
 	p.order(epoch, 40, 50)
+	var list []machine.Output
 	for i := range 3 {
 		p.runErrands(epoch.Add(time.Duration(i) * 30 * time.Millisecond))
-		if len(p.out) != i+1 {
-			t.Fatalf("%d orders after %d ms, want %d", len(p.out), 30*i, i+1)
+		list = append(list, p.Take()...)
+		if len(list) != i+1 {
+			t.Fatalf("%d orders after %d ms, want %d", len(list), 30*i, i+1)
 		}
 	}
 	slots, repeats := []byte{}, []byte{}
-	for _, out := range p.out {
+	for _, out := range list {
 		slots, repeats = append(slots, out.Data[31]), append(repeats, out.Data[32+24])
 	}
 	if !bytes.Equal(slots, []byte{38, 39, 1}) || !bytes.Equal(repeats, []byte{0, 1, 1}) {

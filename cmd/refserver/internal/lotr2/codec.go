@@ -22,6 +22,8 @@ const (
 // clerk numbers, encodes and decodes the frames of one machine, and collects what it
 // has to do.
 type clerk struct {
+	machine.Desk
+
 	dplay, lotr2 *schema.Protocol
 	system       *schema.Envelope // of DirectPlay's own messages
 	player       *schema.Envelope // of what players send
@@ -30,8 +32,6 @@ type clerk struct {
 	side         schema.Sender    // whose frames it encodes
 	port         uint16           // where it listens: the reply address of every frame
 	observer     machine.Observer
-	lastID       int
-	out          []machine.Output
 	encoder      schema.Encoder
 	decoder      schema.Decoder
 }
@@ -63,12 +63,6 @@ func envelope(p *schema.Protocol, name string) *schema.Envelope {
 		}
 	}
 	panic("lotr2: no envelope is called " + name)
-}
-
-// nextID returns the next number of a record.
-func (c *clerk) nextID() int {
-	c.lastID++
-	return c.lastID
 }
 
 // body encodes the body of a message, which has head bytes in front of it.
@@ -168,9 +162,9 @@ func (c *clerk) read(data []byte, sender schema.Sender, via schema.Transport) (r
 	if err != nil {
 		return f, err
 	}
-	f.port = uint16(h.number("port"))
-	if h.number("signature") == signature {
-		f.Protocol, f.Opcode = c.dplay.Name, h.number("opcode")
+	f.port = uint16(h.Number("port"))
+	if h.Number("signature") == signature {
+		f.Protocol, f.Opcode = c.dplay.Name, h.Number("opcode")
 		return f, c.decode(&f, c.dplay, sender, c.system.Size())
 	}
 	if h, err = c.open(c.dplay, c.player, data); err != nil {
@@ -181,8 +175,8 @@ func (c *clerk) read(data []byte, sender schema.Sender, via schema.Transport) (r
 	if h, err = c.open(c.lotr2, c.frame, inner); err != nil {
 		return f, err
 	}
-	f.Opcode, f.length, f.checksum = h.number("opcode"), h.number("length"), uint8(h.number("checksum"))
-	f.slot, f.copy, f.payload = h.number("slot"), h.number("copy"), inner[c.frame.Size():]
+	f.Opcode, f.length, f.checksum = h.Number("opcode"), h.Number("length"), uint8(h.Number("checksum"))
+	f.slot, f.copy, f.payload = h.Number("slot"), h.Number("copy"), inner[c.frame.Size():]
 	f.Seq, f.Length = f.slot, f.length
 	return f, c.decode(&f, c.lotr2, sender, c.player.Size()+c.frame.Size())
 }
@@ -214,33 +208,11 @@ func (c *clerk) decode(f *received, p *schema.Protocol, sender schema.Sender, he
 	return nil
 }
 
-// take returns what there is to do, and forgets it.
-func (c *clerk) take() []machine.Output {
-	out := c.out
-	c.out = nil
-	return out
-}
-
 // body is a decoded message, for reading single fields of it.
 type body struct{ *schema.Tree }
 
-// number returns a top-level number, 0 where there is none.
-func (b body) number(name string) int {
-	n, _ := b.Value(name)
-	return int(int64(n))
-}
-
 // id returns a top-level number as the id of a player.
-func (b body) id(name string) uint32 { return uint32(b.number(name)) }
-
-// text returns a top-level text, "" where there is none.
-func (b body) text(name string) string {
-	i := b.Field(name)
-	if i < 0 {
-		return ""
-	}
-	return string(b.AppendText(nil, i))
-}
+func (b body) id(name string) uint32 { return uint32(b.Number(name)) }
 
 // within returns the members of a top-level struct.
 func (b body) within(name string) members { return members{b.Tree, b.Field(name)} }

@@ -10,9 +10,6 @@ import (
 	"opscope/schema"
 )
 
-// repeatEvery is how far the times of a repeated command are apart.
-const repeatEvery = 300 * time.Millisecond
-
 // What a name, chat and a letter can hold: a NUL stands behind it.
 const (
 	nameMost   = 19
@@ -22,35 +19,32 @@ const (
 
 // progress is how far a script has come.
 type progress struct {
-	script []script.Command
-	ready  bool // it may be followed
-	done   int  // how often the first command was done
-	wake   time.Time
+	script.Cursor
+	ready bool // it may be followed
 }
 
 // follow does the commands of the script until it has to wait. A joiner leaves behind
 // the last.
 func (p *peer) follow(now time.Time) {
 	s := &p.progress
-	for s.ready && !p.over && len(s.script) > 0 && !now.Before(s.wake) {
-		c := s.script[0]
+	for s.ready && !p.over && !s.Asleep(now) {
+		c, more := s.Next()
+		if !more {
+			p.role.followed(now)
+			return
+		}
 		if !p.do(now, c) {
 			return
 		}
-		if s.done++; s.done >= c.Times {
-			s.script, s.done = s.script[1:], 0
-		} else if !now.Before(s.wake) {
-			p.sleep(now, repeatEvery)
+		if s.Done() && !s.Asleep(now) {
+			p.sleep(now, script.RepeatEvery)
 		}
-	}
-	if s.ready && !p.over && len(s.script) == 0 && !now.Before(s.wake) {
-		p.role.followed(now)
 	}
 }
 
 // sleep has the script wait.
 func (p *peer) sleep(now time.Time, d time.Duration) {
-	p.progress.wake = now.Add(d)
+	p.progress.Sleep(now.Add(d))
 	p.after(now, d, func(time.Time) {}) // the script goes on behind it
 }
 

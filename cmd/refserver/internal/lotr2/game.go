@@ -136,7 +136,7 @@ func (p *peer) turned(now time.Time, f received) {
 	case "campaign_start":
 		p.startTurns(now, b.id("word_0"), b.id("word_4"))
 	case "turn_ends_at_tick":
-		p.game.ends = b.number("tick")
+		p.game.ends = b.Number("tick")
 	case "turn_done":
 		p.rest(now)
 	case "chat":

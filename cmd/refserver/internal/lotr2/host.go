@@ -136,7 +136,7 @@ var noSecurity = schema.Values{
 // requested gives out an id: for a system player, then for a player.
 func (h *host) requested(now time.Time, l *link, b body) {
 	id := uint32(0)
-	switch system := b.number("flags")&isSystem != 0; {
+	switch system := b.Number("flags")&isSystem != 0; {
 	case system && l.system == 0:
 		id = h.table.add(l, 0)
 		l.system = id
@@ -271,7 +271,7 @@ func (h *host) absent(now time.Time, l *link) {
 	}
 	h.game = game{generation: h.game.generation + 1}
 	if h.again {
-		h.progress = progress{script: h.cfg.Script, ready: true}
+		h.progress = progress{Cursor: script.Begin(h.cfg.Script), ready: true}
 		h.lobby.closed, h.lobby.setUp, h.endsTurns = false, false, false
 	}
 }
@@ -291,7 +291,7 @@ func (h *host) told(now time.Time, l *link, f received) {
 			l.complain(now, "too_early", "a turn before the hello")
 			return
 		}
-		h.turnEnded(now, l.number, b.number("tick"))
+		h.turnEnded(now, l.number, b.Number("tick"))
 		if g := &h.game; h.endsTurns && !g.ending && len(g.ended) == len(h.joined()) {
 			g.ending = true
 			h.afterHere(now, turnAfter, h.endTurn)

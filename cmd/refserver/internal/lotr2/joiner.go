@@ -172,7 +172,7 @@ func (j *joiner) given(now time.Time, l *link, b body) {
 	switch id := b.id("player_id"); {
 	case l != j.host:
 		l.complain(now, "unexpected", "an id that is not the host's")
-	case b.number("hresult") != 0:
+	case b.Number("hresult") != 0:
 		j.finish(now, "refused", "the host gives no id")
 	case j.stage == asking:
 		j.enter(now, meeting)
@@ -271,10 +271,10 @@ func (j *joiner) told(now time.Time, l *link, f received) {
 	switch {
 	case l != j.host:
 	case f.Message == "join_welcome" && j.stage == greeting:
-		j.number = b.number("player_number")
+		j.number = b.Number("player_number")
 		j.enter(now, playing)
 		j.progress.ready = true
-	case f.Message == "set_up_screen_heartbeat" && b.number("word_0") == 1 && !j.game.noticed:
+	case f.Message == "set_up_screen_heartbeat" && b.Number("word_0") == 1 && !j.game.noticed:
 		j.game.noticed = true
 		j.say(now, "set_up_screen_notice_empty", nil)
 	case f.Message == "set_up_screen_notice_empty":

@@ -89,7 +89,7 @@ func (l *link) dial() {
 	p := l.peer
 	p.dials++
 	l.out = p.dials
-	p.out = append(p.out, machine.Output{Kind: machine.Dial, Conn: l.out, Peer: netip.AddrPortFrom(l.addr, l.port)})
+	p.Do(machine.Output{Kind: machine.Dial, Conn: l.out, Peer: netip.AddrPortFrom(l.addr, l.port)})
 }
 
 // write writes to the link, once its connection is there.
@@ -99,7 +99,7 @@ func (l *link) write(now time.Time, out machine.Output) {
 	}
 	if l.open {
 		out.Conn = l.out
-		l.peer.out = append(l.peer.out, out)
+		l.peer.Do(out)
 		return
 	}
 	if len(l.waiting) >= maxWaiting {
@@ -120,7 +120,7 @@ func (l *link) opened() {
 	l.open = true
 	for _, out := range l.waiting {
 		out.Conn = l.out
-		l.peer.out = append(l.peer.out, out)
+		l.peer.Do(out)
 	}
 	l.waiting = nil
 }
@@ -133,7 +133,7 @@ func (l *link) send(now time.Time, message string, v schema.Values) {
 		p.observer.Event(now, "dropped", err.Error())
 		return
 	}
-	r.ID = p.nextID()
+	r.ID = p.NextID()
 	l.write(now, machine.Output{Kind: machine.SendStream, Data: data, Records: []machine.Record{r}})
 }
 
@@ -212,7 +212,7 @@ func (l *link) end(now time.Time, code, text string) {
 	p.observer.Event(now, code, fmt.Sprintf("%s: %s", l.addr, text))
 	for _, conn := range []machine.Conn{l.out, l.in} {
 		if conn != 0 {
-			p.out = append(p.out, machine.Output{Kind: machine.Abort, Conn: conn})
+			p.Do(machine.Output{Kind: machine.Abort, Conn: conn})
 		}
 	}
 	p.links = slices.DeleteFunc(p.links, func(o *link) bool { return o == l })

@@ -183,10 +183,10 @@ func (h *host) welcome(now time.Time, l *link, b body) {
 		l.complain(now, "full", "there is no place in the game")
 		return
 	}
-	h.lobby.lords[l.number] = lord{id: l.user, name: b.text("name"), present: true}
+	h.lobby.lords[l.number] = lord{id: l.user, name: b.Text("name"), present: true}
 	h.tell(now, l, "join_welcome", schema.Values{
 		"player_id": h.user, "name": h.cfg.Name, "word_24": 0, "tag": castles, "word_36": 1, "player_number": l.number,
-		"word_44": 0, "word_48": hostValue, "word_52": b.number("word_40"), "byte_56": 1,
+		"word_44": 0, "word_48": hostValue, "word_52": b.Number("word_40"), "byte_56": 1,
 	})
 	h.inTurn(now, h.showBlank, h.showOptions, h.showNames)
 }
@@ -198,8 +198,8 @@ func (h *host) chose(now time.Time, l *link, b body) {
 		return
 	}
 	me := &h.lobby.lords[l.number]
-	me.name = b.text("name")
-	if shield := b.number("shield_number"); shield >= 1 && shield <= maxPlayers && !h.lobby.taken(shield) {
+	me.name = b.Text("name")
+	if shield := b.Number("shield_number"); shield >= 1 && shield <= maxPlayers && !h.lobby.taken(shield) {
 		me.shield, me.chosen = shield, true
 	}
 	h.showBlank(now)

@@ -150,7 +150,7 @@ func (p *peer) postOne(now time.Time, l *link, c parcel, to uint32, slot int) in
 	c.head["slot"] = slot
 	c.head["from_id"], c.head["to_id"] = p.user, to
 	data := p.carry(c.head, c.payload)
-	c.ID, c.Seq, c.Size = p.nextID(), slot, len(data)
+	c.ID, c.Seq, c.Size = p.NextID(), slot, len(data)
 	c.Head = logged(c.head)
 	l.write(now, machine.Output{Kind: machine.SendStream, Data: data, Records: []machine.Record{c.Record}})
 	return c.ID

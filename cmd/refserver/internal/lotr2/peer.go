@@ -106,7 +106,7 @@ func newPeer(cfg Config, side, others schema.Sender, o machine.Observer) *peer {
 	cfg.Name = script.Clip(cfg.Name, nameMost)
 	p := &peer{clerk: newClerk(side, cfg.Place.Streams.Port(), o), cfg: cfg, others: others}
 	p.random = rand.New(rand.NewPCG(cfg.Seed, 3))
-	p.progress.script = cfg.Script
+	p.progress.Cursor = script.Begin(cfg.Script)
 	return p
 }
 
@@ -143,9 +143,9 @@ func (p *peer) Handle(now time.Time, in machine.Input) []machine.Output {
 	}
 	p.follow(now)
 	if p.over {
-		p.out = append(p.out, machine.Output{Kind: machine.Done})
+		p.Do(machine.Output{Kind: machine.Done})
 	}
-	return p.take()
+	return p.Take()
 }
 
 // Deadline returns when something is to be done. Before the peer has begun that is at
@@ -192,7 +192,7 @@ func (p *peer) connected(now time.Time, in machine.Input) {
 	if in.Conn > 0 {
 		l := p.linkOf(in.Conn)
 		if l == nil { // it is over already
-			p.out = append(p.out, machine.Output{Kind: machine.Abort, Conn: in.Conn})
+			p.Do(machine.Output{Kind: machine.Abort, Conn: in.Conn})
 			return
 		}
 		l.opened()
@@ -202,7 +202,7 @@ func (p *peer) connected(now time.Time, in machine.Input) {
 	l := p.link(now, in.Peer.Addr(), StreamPort)
 	if l == nil || l.in != 0 {
 		p.stranger(now, "refused", fmt.Sprintf("%s: a connection more", in.Peer))
-		p.out = append(p.out, machine.Output{Kind: machine.Abort, Conn: in.Conn})
+		p.Do(machine.Output{Kind: machine.Abort, Conn: in.Conn})
 		return
 	}
 	l.in, l.from = in.Conn, in.Peer

@@ -34,11 +34,11 @@ func (p *peer) cast(now time.Time, to netip.AddrPort, port uint16, message strin
 		p.observer.Event(now, "dropped", err.Error())
 		return
 	}
-	r.ID = p.nextID()
+	r.ID = p.NextID()
 	if l := p.linkTo(to.Addr()); l != nil {
 		r.Aside = l.aside()
 	}
-	p.out = append(p.out, machine.Output{Kind: machine.SendDatagram, Peer: to, Port: port, Data: data, Records: []machine.Record{r}})
+	p.Do(machine.Output{Kind: machine.SendDatagram, Peer: to, Port: port, Data: data, Records: []machine.Record{r}})
 }
 
 // datagram takes a datagram.
@@ -92,7 +92,7 @@ func (p *peer) pinged(now time.Time, from netip.AddrPort, f received) {
 	}
 	p.observer.Received(now, from, f.Record)
 	l.datagrams = from.Port()
-	p.cast(now, from, f.Port, "Pong", schema.Values{"id_from": p.system, "tick": b.number("tick")})
+	p.cast(now, from, f.Port, "Pong", schema.Values{"id_from": p.system, "tick": b.Number("tick")})
 }
 
 // stranger tells of somebody who is nobody's, as far as that is told. It reports

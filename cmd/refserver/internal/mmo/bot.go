@@ -8,6 +8,7 @@ import (
 
 	"opscope/cmd/refserver/internal/machine"
 	"opscope/cmd/refserver/internal/mmo/testserver"
+	"opscope/cmd/refserver/internal/script"
 	"opscope/schema"
 )
 
@@ -18,7 +19,6 @@ const (
 	patience     = 15 * time.Second
 	// leaveWithin is how long it waits for the last answers before it hangs up.
 	leaveWithin = 200 * time.Millisecond
-	repeatEvery = 300 * time.Millisecond
 )
 
 // botConn is the only connection of a bot.
@@ -41,7 +41,7 @@ type bot struct {
 	settings *testserver.Settings
 	random   *rand.Rand
 	in       []byte // the start of a frame that is not whole
-	tcp      parcel
+	tcp      machine.Parcel
 	began    time.Time
 
 	account   uint64
@@ -52,9 +52,7 @@ type bot struct {
 	over      bool
 	hello     hello
 
-	script  []Command
-	done    int       // how often the first command of the script was done
-	wake    time.Time // until when the script waits, zero for not
+	script  script.Cursor
 	waiting string    // the message that the script waits for,
 	until   time.Time // at the longest
 	leaving time.Time // since when it waits for the end, zero for not
@@ -88,7 +86,7 @@ func NewBot(cfg BotConfig, o machine.Observer) machine.Machine {
 	if cfg.Settings == nil {
 		cfg.Settings = testserver.Default()
 	}
-	b := &bot{clerk: newClerk(schema.Client, cfg.Settings, o), cfg: cfg, settings: cfg.Settings, script: cfg.Script, heard: map[string]int{}}
+	b := &bot{clerk: newClerk(schema.Client, cfg.Settings, o), cfg: cfg, settings: cfg.Settings, script: script.Begin(cfg.Script), heard: map[string]int{}}
 	b.random = rand.New(rand.NewPCG(cfg.Seed, 13))
 	b.account = accountOf(cfg.Name, cfg.Seed)
 	b.character = b.account*10 + 1
@@ -110,7 +108,7 @@ func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
 	}
 	if !b.dialled {
 		b.dialled, b.began = true, now
-		b.out = append(b.out, machine.Output{Kind: machine.Dial, Conn: botConn, Peer: b.cfg.Server})
+		b.Do(machine.Output{Kind: machine.Dial, Conn: botConn, Peer: b.cfg.Server})
 	}
 	switch in.Kind {
 	case machine.Opened:
@@ -130,9 +128,9 @@ func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
 	b.act(now)
 	b.flush()
 	if b.over {
-		b.out = append(b.out, machine.Output{Kind: machine.Close, Conn: botConn}, machine.Output{Kind: machine.Done})
+		b.Do(machine.Output{Kind: machine.Close, Conn: botConn}, machine.Output{Kind: machine.Done})
 	}
-	return b.take()
+	return b.Take()
 }
 
 func (b *bot) hungUp(now time.Time) {
@@ -178,8 +176,8 @@ func (b *bot) Deadline() (when time.Time) {
 		sooner(b.began.Add(answerWithin))
 	case b.waiting != "":
 		sooner(b.until)
-	case !b.wake.IsZero():
-		sooner(b.wake)
+	case !b.script.Wake().IsZero():
+		sooner(b.script.Wake())
 	}
 	return when
 }
@@ -270,7 +268,7 @@ func (b *bot) send(message string, v schema.Values) {
 		b.observer.Event(b.began, "dropped", err.Error())
 		return
 	}
-	b.tcp.add(b.clerk, r, data)
+	b.tcp.Add(&b.clerk.Desk, r, data)
 }
 
 // sendDatagram sends a message as a datagram.
@@ -280,22 +278,22 @@ func (b *bot) sendDatagram(message string, v schema.Values) {
 		b.observer.Event(b.began, "dropped", err.Error())
 		return
 	}
-	var p parcel
-	p.add(b.clerk, r, data)
+	var p machine.Parcel
+	p.Add(&b.clerk.Desk, r, data)
 	b.post(p)
 }
 
 // post sends a datagram, in the order in which things are said.
-func (b *bot) post(p parcel) {
+func (b *bot) post(p machine.Parcel) {
 	if !b.hello.remote.IsValid() {
 		return
 	}
 	b.flush()
-	b.out = append(b.out, p.take(machine.Output{Kind: machine.SendDatagram, Peer: b.hello.remote}))
+	b.Do(p.Take(machine.Output{Kind: machine.SendDatagram, Peer: b.hello.remote}))
 }
 
 func (b *bot) flush() {
-	if len(b.tcp.data) > 0 {
-		b.out = append(b.out, b.tcp.take(machine.Output{Kind: machine.SendStream, Conn: botConn}))
+	if b.tcp.Len() > 0 {
+		b.Do(b.tcp.Take(machine.Output{Kind: machine.SendStream, Conn: botConn}))
 	}
 }

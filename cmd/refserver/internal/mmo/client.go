@@ -95,12 +95,12 @@ func (b *bot) answered(now time.Time, v body) {
 	port := v.uint("udp_port")
 	switch {
 	case !v.bool("success") && !b.inLobby():
-		b.finish(now, "refused", "the server says "+strconv.Quote(v.text("message")))
+		b.finish(now, "refused", "the server says "+strconv.Quote(v.Text("message")))
 	case !v.bool("success"):
 	case port == 0 || port > 0xffff:
 		b.finish(now, "malformed", "UDP to port "+strconv.FormatUint(port, 10))
 	default:
-		b.hello = hello{token: v.text("udp_token"), remote: netip.AddrPortFrom(b.cfg.Server.Addr(), uint16(port))}
+		b.hello = hello{token: v.Text("udp_token"), remote: netip.AddrPortFrom(b.cfg.Server.Addr(), uint16(port))}
 		b.knock(now)
 	}
 }

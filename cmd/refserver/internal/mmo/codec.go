@@ -37,12 +37,12 @@ var secrets = map[string]bool{"enter_token": true, "udp_token": true}
 // clerk numbers, encodes and decodes the frames of one machine, and collects what it
 // has to do.
 type clerk struct {
+	machine.Desk
+
 	protocol *schema.Protocol
 	framing  *schema.Framing
 	side     schema.Sender // whose frames it encodes
 	observer machine.Observer
-	lastID   int
-	out      []machine.Output
 	encoder  schema.Encoder
 	decoder  schema.Decoder
 }
@@ -148,51 +148,15 @@ func (c *clerk) read(frame []byte, via schema.Transport) (machine.Record, error)
 		Message: c.protocol.OpcodeName(f.Opcode), Opcode: int(f.Opcode), Size: len(frame), Mode: -1, Seq: -1, Length: len(frame), Via: via,
 		Body: &schema.Tree{Data: frame},
 	}
-	p := c.protocol.Packet(f.Opcode, c.peer(), via)
-	if p == nil || len(p.Of(c.peer())) == 0 {
+	p := c.protocol.Packet(f.Opcode, c.side.Peer(), via)
+	if p == nil || len(p.Of(c.side.Peer())) == 0 {
 		return r, errUnknown
 	}
 	c.decoder.Short = wire.Malformed
-	if err := c.decoder.Decode(c.protocol, r.Message, p.Of(c.peer())[0], r.Body, 8*f.Head, 8*len(frame)); err != nil {
+	if err := c.decoder.Decode(c.protocol, r.Message, p.Of(c.side.Peer())[0], r.Body, 8*f.Head, 8*len(frame)); err != nil {
 		return r, errMalformed
 	}
 	return r, nil
-}
-
-// peer is the side that the clerk decodes.
-func (c *clerk) peer() schema.Sender {
-	if c.side == schema.Server {
-		return schema.Client
-	}
-	return schema.Server
-}
-
-// parcel is frames that travel together, in the making.
-type parcel struct {
-	data    []byte
-	records []machine.Record
-}
-
-// add puts a frame into the parcel.
-func (p *parcel) add(c *clerk, r machine.Record, data []byte) {
-	c.lastID++
-	r.ID, r.Offset = c.lastID, len(p.data)
-	p.data = append(p.data, data...)
-	p.records = append(p.records, r)
-}
-
-// take returns the parcel as an output, and empties it.
-func (p *parcel) take(o machine.Output) machine.Output {
-	o.Data, o.Records = p.data, p.records
-	*p = parcel{}
-	return o
-}
-
-// take returns what there is to do, and forgets it.
-func (c *clerk) take() []machine.Output {
-	out := c.out
-	c.out = nil
-	return out
 }
 
 // body is a decoded frame, for reading single fields of it. What is not there is the
@@ -209,8 +173,6 @@ func (b body) float(name string) float32 {
 	}
 	return 0
 }
-
-func (b body) text(name string) string { return string(b.bytes(name)) }
 
 func (b body) bytes(name string) []byte {
 	if i := b.Field(name); i >= 0 {

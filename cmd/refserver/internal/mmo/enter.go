@@ -16,7 +16,7 @@ func (c *session) enter(now time.Time, id int, b body) {
 	}
 	s := c.server
 	character := b.uint("character_id")
-	claims, err := verifyToken(s.settings, now, b.text("enter_token"))
+	claims, err := verifyToken(s.settings, now, b.Text("enter_token"))
 	refusal := ""
 	switch {
 	case err != nil:
@@ -53,7 +53,7 @@ func (c *session) holds(now time.Time) bool {
 // bind ties the sender of a UdpHelloReq to the session, and answers. A client asks
 // again while no answer comes, and from elsewhere when NAT has moved it.
 func (c *session) bind(now time.Time, from netip.AddrPort, id int, b body) {
-	if b.text("udp_token") != c.token || b.uint("character_id") != c.avatar.id {
+	if b.Text("udp_token") != c.token || b.uint("character_id") != c.avatar.id {
 		c.refuse(now, id, codeInvalidData, "not the token of this session")
 		return
 	}

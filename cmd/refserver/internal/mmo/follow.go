@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/script"
 	"opscope/schema"
 )
 
@@ -17,16 +18,14 @@ func (b *bot) inLobby() bool {
 // follow does the commands of the script until it has to wait.
 func (b *bot) follow(now time.Time) {
 	for b.leaving.IsZero() && !b.over && !b.waits(now) {
-		if len(b.script) == 0 {
+		c, more := b.script.Next()
+		if !more {
 			b.leave(now)
 			return
 		}
-		c := b.script[0]
 		b.do(now, c)
-		if b.done++; b.done >= c.Times {
-			b.script, b.done = b.script[1:], 0
-		} else if b.wake.IsZero() {
-			b.wake = now.Add(repeatEvery)
+		if again := b.script.Done(); again && !b.script.Asleep(now) {
+			b.script.Sleep(now.Add(script.RepeatEvery))
 		}
 	}
 }
@@ -36,10 +35,7 @@ func (b *bot) waits(now time.Time) bool {
 	if !now.Before(b.until) {
 		b.waiting = ""
 	}
-	if !now.Before(b.wake) {
-		b.wake = time.Time{}
-	}
-	return b.waiting != "" || !b.wake.IsZero()
+	return b.script.Asleep(now) || b.waiting != ""
 }
 
 // await has the script wait for a message, not forever.
@@ -62,7 +58,7 @@ func (b *bot) do(now time.Time, c Command) {
 		b.enter(now, word(c, 0))
 	case "wait":
 		d, _ := time.ParseDuration(word(c, 0))
-		b.wake = now.Add(d)
+		b.script.Sleep(now.Add(d))
 	case "await":
 		b.await(now, word(c, 0))
 	case "walk":
@@ -146,23 +142,23 @@ func (b *bot) odd(c Command) {
 	case "send":
 		b.byHands(&b.tcp, c)
 	case "datagram":
-		var p parcel
+		var p machine.Parcel
 		b.byHands(&p, c)
 		b.post(p)
 	case "raw":
-		b.tcp.add(b.clerk, raw(data(c, 0)), data(c, 0))
+		b.tcp.Add(&b.clerk.Desk, raw(data(c, 0)), data(c, 0))
 	case "raw-datagram":
-		var p parcel
-		p.add(b.clerk, raw(data(c, 0)), data(c, 0))
+		var p machine.Parcel
+		p.Add(&b.clerk.Desk, raw(data(c, 0)), data(c, 0))
 		b.post(p)
 	}
 }
 
 // byHands puts the frames that a command spells into a parcel.
-func (b *bot) byHands(p *parcel, c Command) {
+func (b *bot) byHands(p *machine.Parcel, c Command) {
 	for i := 0; i < len(c.Words); i += 2 {
 		r, data := b.byHand(int(number(c, i, 0)), data(c, i+1))
-		p.add(b.clerk, r, data)
+		p.Add(&b.clerk.Desk, r, data)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 // chat hands a line on to everybody, its sender too.
 func (c *session) chat(now time.Time, id int, b body) {
-	text := b.text("text")
+	text := string(b.bytes("text")) // as it came, to judge it
 	if text == "" || len(text) > c.server.settings.World.Chat || !utf8.ValidString(text) {
 		c.refuse(now, id, codeInvalidData, "no line of chat")
 		return

@@ -83,7 +83,7 @@ func (s *server) Handle(now time.Time, in machine.Input) []machine.Output {
 		s.datagram(now, in.Peer, in.Data)
 	}
 	s.settle(now)
-	return s.take()
+	return s.Take()
 }
 
 // Deadline returns when the next tick is due; never, while nobody is connected.
@@ -111,7 +111,7 @@ func (s *server) session(wanted func(*session) bool) *session {
 func (s *server) opened(now time.Time, in machine.Input) {
 	if len(s.sessions) >= maxSessions {
 		s.observer.Event(now, "refused", fmt.Sprintf("%s: there are %d sessions", in.Peer, maxSessions))
-		s.out = append(s.out, machine.Output{Kind: machine.Abort, Conn: in.Conn})
+		s.Do(machine.Output{Kind: machine.Abort, Conn: in.Conn})
 		return
 	}
 	s.sessions = append(s.sessions, newSession(s, now, in))
@@ -148,7 +148,7 @@ func (s *server) greeted(now time.Time, data []byte) *session {
 	if bad != nil {
 		return nil
 	}
-	token := body{r.Body}.text("udp_token")
+	token := body{r.Body}.Text("udp_token")
 	return s.session(func(c *session) bool { return c.avatar != nil && c.token == token && c.holds(now) })
 }
 

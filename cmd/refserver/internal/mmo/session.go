@@ -18,7 +18,7 @@ type session struct {
 	conn    machine.Conn
 	address netip.AddrPort // of its connection
 	in      []byte         // the start of a frame that is not whole
-	tcp     parcel
+	tcp     machine.Parcel
 	udp     netip.AddrPort // where its datagrams go, once it is bound
 
 	avatar   *character // nil before it has entered
@@ -64,7 +64,7 @@ func (c *session) bury(now time.Time) {
 	s.observer.Event(now, "session_end", fmt.Sprintf("%s %q: %s: %s", c.address, name, c.code, c.ended))
 	if !c.gone {
 		c.flush()
-		s.out = append(s.out, machine.Output{Kind: machine.Close, Conn: c.conn})
+		s.Do(machine.Output{Kind: machine.Close, Conn: c.conn})
 	}
 }
 
@@ -201,7 +201,7 @@ func (c *session) send(message string, v schema.Values) {
 		c.server.observer.Event(c.server.now, "dropped", err.Error())
 		return
 	}
-	c.tcp.add(c.server.clerk, r, data)
+	c.tcp.Add(&c.server.clerk.Desk, r, data)
 }
 
 // sendDatagram sends a message as a datagram of its own, once the session is bound.
@@ -215,14 +215,14 @@ func (c *session) sendDatagram(message string, v schema.Values) {
 		return
 	}
 	c.flush() // in the order in which things are said
-	var p parcel
-	p.add(c.server.clerk, r, data)
-	c.server.out = append(c.server.out, p.take(machine.Output{Kind: machine.SendDatagram, Peer: c.udp}))
+	var p machine.Parcel
+	p.Add(&c.server.clerk.Desk, r, data)
+	c.server.Do(p.Take(machine.Output{Kind: machine.SendDatagram, Peer: c.udp}))
 }
 
 // flush hands over what was written.
 func (c *session) flush() {
-	if len(c.tcp.data) > 0 {
-		c.server.out = append(c.server.out, c.tcp.take(machine.Output{Kind: machine.SendStream, Conn: c.conn}))
+	if c.tcp.Len() > 0 {
+		c.server.Do(c.tcp.Take(machine.Output{Kind: machine.SendStream, Conn: c.conn}))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/script"
 	"opscope/reassembly"
 	"opscope/schema"
 )
@@ -20,7 +21,6 @@ const (
 	verifyTimes = 10
 	// leaveWithin is how long it waits for the server to hang up.
 	leaveWithin = time.Second
-	repeatEvery = 300 * time.Millisecond
 )
 
 // botConn is the only connection of a bot.
@@ -46,7 +46,7 @@ type bot struct {
 	cfg   BotConfig
 	state *schema.State
 	in    []byte // the start of a packet that is not whole
-	tcp   parcel
+	tcp   machine.Parcel
 	udp   flow
 	began time.Time
 
@@ -58,9 +58,7 @@ type bot struct {
 	ready    bool // it may follow its script
 	over     bool
 
-	script  []Command
-	done    int       // how often the first command of the script was done
-	wake    time.Time // until when the script waits, zero for not
+	script  script.Cursor
 	waiting waiting   // for what the script waits,
 	until   time.Time // at the longest
 	leaving time.Time // since when it waits for the end, zero for not
@@ -121,7 +119,7 @@ func NewBot(cfg BotConfig, o machine.Observer) machine.Machine {
 	if cfg.UDPVersion == 0 {
 		cfg.UDPVersion = udpVersion
 	}
-	b := &bot{clerk: newClerk(schema.Client, o), cfg: cfg, script: cfg.Script, slot: -1}
+	b := &bot{clerk: newClerk(schema.Client, o), cfg: cfg, script: script.Begin(cfg.Script), slot: -1}
 	b.state = b.newState()
 	return b
 }
@@ -133,7 +131,7 @@ func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
 	}
 	if !b.dialled {
 		b.dialled, b.began = true, now
-		b.out = append(b.out, machine.Output{Kind: machine.Dial, Conn: botConn, Peer: b.cfg.Server})
+		b.Do(machine.Output{Kind: machine.Dial, Conn: botConn, Peer: b.cfg.Server})
 	}
 	switch in.Kind {
 	case machine.Opened:
@@ -150,9 +148,9 @@ func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
 	b.act(now)
 	b.flush()
 	if b.over {
-		b.out = append(b.out, machine.Output{Kind: machine.Close, Conn: botConn}, machine.Output{Kind: machine.Done})
+		b.Do(machine.Output{Kind: machine.Close, Conn: botConn}, machine.Output{Kind: machine.Done})
 	}
-	return b.take()
+	return b.Take()
 }
 
 func (b *bot) hungUp(now time.Time) {
@@ -193,8 +191,8 @@ func (b *bot) Deadline() (when time.Time) {
 		sooner(b.leaving.Add(leaveWithin))
 	case b.waiting != awaitNothing:
 		sooner(b.until)
-	case !b.wake.IsZero():
-		sooner(b.wake)
+	case !b.script.Wake().IsZero():
+		sooner(b.script.Wake())
 	case !b.ready:
 		sooner(b.began.Add(answerWithin))
 	}
@@ -264,7 +262,7 @@ func (b *bot) tell(message string, v schema.Values) {
 		b.observer.Event(b.began, "dropped", err.Error())
 		return
 	}
-	b.tcp.add(b.clerk, r, data)
+	b.tcp.Add(&b.clerk.Desk, r, data)
 }
 
 // sendDatagram sends one packet as a datagram.
@@ -275,14 +273,14 @@ func (b *bot) sendDatagram(message string, v schema.Values) {
 		return
 	}
 	b.udp.sent++
-	var p parcel
-	p.add(b.clerk, r, data)
+	var p machine.Parcel
+	p.Add(&b.clerk.Desk, r, data)
 	b.flush() // in the order in which it was said
-	b.out = append(b.out, p.take(machine.Output{Kind: machine.SendDatagram, Peer: b.udp.remote}))
+	b.Do(p.Take(machine.Output{Kind: machine.SendDatagram, Peer: b.udp.remote}))
 }
 
 func (b *bot) flush() {
-	if len(b.tcp.data) > 0 {
-		b.out = append(b.out, b.tcp.take(machine.Output{Kind: machine.SendStream, Conn: botConn}))
+	if b.tcp.Len() > 0 {
+		b.Do(b.tcp.Take(machine.Output{Kind: machine.SendStream, Conn: botConn}))
 	}
 }

@@ -33,15 +33,15 @@ const (
 
 // said passes on what a player says to everybody, to a team or to one player. Its
 // heading is the server's: " F0->ALL  ".
-func (c *session) said(now time.Time, b body) {
+func (c *session) said(now time.Time, b *schema.Tree) {
 	p := c.pilot
-	flags, to := b.number("group")|messageValid, b.number("indiv")
+	flags, to := b.Number("group")|messageValid, b.Number("indiv")
 	address, ok := c.addressee(flags, to)
 	if !ok {
-		c.complain(now, "ignored", fmt.Sprintf("a message to group 0x%02x, %d", b.number("group"), to))
+		c.complain(now, "ignored", fmt.Sprintf("a message to group 0x%02x, %d", b.Number("group"), to))
 		return
 	}
-	m := message{flags: flags, to: to, from: p.slot, heading: fmt.Sprintf(" %-8s ", p.call()+"->"+address), text: b.text("mesg")}
+	m := message{flags: flags, to: to, from: p.slot, heading: fmt.Sprintf(" %-8s ", p.call()+"->"+address), text: b.Text("mesg")}
 	c.server.all(func(o *session) {
 		switch {
 		case flags&messageAll != 0, flags&messageTeam != 0 && (o.pilot.team == to || o == c), flags&messageIndiv != 0 && o.pilot.slot == to:

@@ -53,7 +53,7 @@ func (b *bot) datagram(now time.Time, in machine.Input) {
 			return
 		}
 		if r.Message == "SP_SEQUENCE" {
-			sequence := uint16(body{r.Body}.number("sequence"))
+			sequence := uint16(r.Body.Number("sequence"))
 			if u.counted && !circle.Less(uint64(u.sequence), uint64(sequence)) {
 				b.observer.Event(now, "late", "a datagram that comes late, or twice")
 				return
@@ -63,7 +63,7 @@ func (b *bot) datagram(now time.Time, in machine.Input) {
 		}
 		b.observer.Received(now, in.Peer, r)
 		if r.Message == "SP_UDP_REPLY" {
-			b.replied(now, in.Peer, body{r.Body})
+			b.replied(now, in.Peer, r.Body)
 			continue
 		}
 		b.handle(now, r)
@@ -79,16 +79,16 @@ func (b *bot) reached() {
 }
 
 // replied takes an SP_UDP_REPLY. Peer is its sender when it came by UDP.
-func (b *bot) replied(now time.Time, peer netip.AddrPort, v body) {
+func (b *bot) replied(now time.Time, peer netip.AddrPort, v *schema.Tree) {
 	u := &b.udp
-	switch v.number("reply") {
+	switch v.Number("reply") {
 	case replyTCP:
 		*u = flow{}
 	case replyUDP:
 		if !u.asked || u.on || u.remote.IsValid() {
 			return
 		}
-		u.remote = netip.AddrPortFrom(b.cfg.Server.Addr(), uint16(v.number("port")))
+		u.remote = netip.AddrPortFrom(b.cfg.Server.Addr(), uint16(v.Number("port")))
 		if peer.IsValid() {
 			u.remote = peer
 		}
@@ -104,30 +104,30 @@ func (b *bot) replied(now time.Time, peer netip.AddrPort, v body) {
 
 // handle does what a client does about a packet.
 func (b *bot) handle(now time.Time, r machine.Record) {
-	v := body{r.Body}
+	v := r.Body
 	switch r.Message {
 	case "SP_BADVERSION":
 		b.finish(now, "refused", "the server does not want it")
 	case "SP_FEATURE":
-		b.setFeature(b.state, v.text("name"), v.number("value"))
+		b.setFeature(b.state, v.Text("name"), v.Number("value"))
 	case "SP_YOU", "SP_S_YOU":
 		b.you(now, v)
 	case "SP_LOGIN":
 		b.loggedIn(now, v)
 	case "SP_MASK":
-		b.masked = v.number("mask") != 0
+		b.masked = v.Number("mask") != 0
 		b.ready = b.ready || b.accepted
 		if b.status == outfit && b.masked {
 			b.got(awaitOutfit)
 		}
 	case "SP_PSTATUS":
-		b.changed(v.number("pnum"), status(v.number("status")))
+		b.changed(v.Number("pnum"), status(v.Number("status")))
 	case "SP_PLAYER_INFO":
-		if n := v.number("pnum"); n >= 0 && n < MaxSlots {
-			b.ships[n].team = v.number("team")
+		if n := v.Number("pnum"); n >= 0 && n < MaxSlots {
+			b.ships[n].team = v.Number("team")
 		}
 	case "SP_PLAYER":
-		b.saw(v.number("pnum"), v.number("x"), v.number("y"))
+		b.saw(v.Number("pnum"), v.Number("x"), v.Number("y"))
 	case "SP_S_PLAYER":
 		b.sawShort(v)
 	case "SP_S_REPLY":
@@ -136,15 +136,15 @@ func (b *bot) handle(now time.Time, r machine.Record) {
 		b.replied(now, netip.AddrPort{}, v)
 	case "SP_PING":
 		b.send("CP_PING_RESPONSE", schema.Values{
-			"number": v.number("number"), "pingme": 1, "cp_sent": b.udp.sent, "cp_recv": b.udp.received,
+			"number": v.Number("number"), "pingme": 1, "cp_sent": b.udp.sent, "cp_recv": b.udp.received,
 		})
 	}
 }
 
 // you is the first thing that tells a client its slot; then it logs in (section 8,
 // step 4).
-func (b *bot) you(now time.Time, v body) {
-	n := v.number("pnum")
+func (b *bot) you(now time.Time, v *schema.Tree) {
+	n := v.Number("pnum")
 	if n < 0 || n >= MaxSlots {
 		return
 	}
@@ -165,9 +165,9 @@ func (b *bot) logIn(query int) {
 	b.tell("CP_LOGIN", schema.Values{"query": query, "name": script.Clip(b.cfg.Name, 15), "password": "swordfish", "login": "bot"})
 }
 
-func (b *bot) loggedIn(now time.Time, v body) {
+func (b *bot) loggedIn(now time.Time, v *schema.Tree) {
 	switch {
-	case v.number("accept") != 1:
+	case v.Number("accept") != 1:
 		b.finish(now, "refused", "the server does not let it in")
 	case !b.accepted:
 		b.logIn(0)
@@ -211,17 +211,17 @@ func (b *bot) saw(n, x, y int) {
 
 // sawShort takes an SP_S_PLAYER: the own place from a big header, the others from
 // there (section 4.3).
-func (b *bot) sawShort(v body) {
+func (b *bot) sawShort(v *schema.Tree) {
 	if b.slot < 0 {
 		return
 	}
 	me := &b.ships[b.slot]
-	if v.number("header") == 0 {
+	if v.Number("header") == 0 {
 		scale := 1
 		if b.short == shortV2 {
 			scale = perPixel
 		}
-		b.saw(b.slot, v.number("x")*scale, v.number("y")*scale)
+		b.saw(b.slot, v.Number("x")*scale, v.Number("y")*scale)
 	}
 	list := v.Field("players")
 	if list < 0 {
@@ -244,8 +244,8 @@ func (b *bot) sawShort(v body) {
 
 // shortened takes the answer to a request about short packets: only that proves
 // them.
-func (b *bot) shortened(v body) {
-	switch v.number("repl") {
+func (b *bot) shortened(v *schema.Tree) {
+	switch v.Number("repl") {
 	case requestOn:
 		b.short = b.wanted
 	case requestOff:

@@ -19,13 +19,13 @@ const head = 1
 // clerk numbers, encodes and decodes the packets of one machine, and collects what
 // it has to do.
 type clerk struct {
+	machine.Desk
+
 	protocol *schema.Protocol
 	side     schema.Sender // whose packets it encodes
 	packets  map[string]*schema.Packet
 	features *schema.Enum // keys of the table of features
 	observer machine.Observer
-	lastID   int
-	out      []machine.Output
 	encoder  schema.Encoder
 	decoder  schema.Decoder
 }
@@ -108,8 +108,8 @@ func (c *clerk) readText(data []byte) (machine.Record, *wire.Error) {
 
 func (c *clerk) decode(data []byte, s *schema.State, via schema.Transport, misplaced bool) (machine.Record, *wire.Error) {
 	r := machine.Record{Opcode: int(data[0]), Mode: -1, Seq: -1, Length: -1, Via: via}
-	p := c.protocol.Packet(uint64(data[0]), c.peer(), via)
-	if p == nil || len(p.Of(c.peer())) == 0 || misplaced {
+	p := c.protocol.Packet(uint64(data[0]), c.side.Peer(), via)
+	if p == nil || len(p.Of(c.side.Peer())) == 0 || misplaced {
 		r.Message = schema.UnknownName(uint64(data[0]))
 		return r, &wire.Error{Layer: "netrek", Size: len(data), Want: "a type that the peer sends", Got: fmt.Sprint(data[0]), Kind: wire.Malformed}
 	}
@@ -118,7 +118,7 @@ func (c *clerk) decode(data []byte, s *schema.State, via schema.Transport, mispl
 	if via == schema.UDP {
 		c.decoder.Short = wire.Malformed
 	}
-	if err := c.decoder.Decode(c.protocol, p.Name, p.Of(c.peer())[0], r.Body, 8*head, 8*len(data)); err != nil {
+	if err := c.decoder.Decode(c.protocol, p.Name, p.Of(c.side.Peer())[0], r.Body, 8*head, 8*len(data)); err != nil {
 		return r, err
 	}
 	r.Size = c.decoder.End / 8
@@ -127,57 +127,3 @@ func (c *clerk) decode(data []byte, s *schema.State, via schema.Transport, mispl
 
 // textual reports whether a type is the first letter of a text datagram.
 func textual(opcode byte) bool { return strings.IndexByte("?srb", opcode) >= 0 }
-
-// peer is the side that the clerk decodes.
-func (c *clerk) peer() schema.Sender {
-	if c.side == schema.Server {
-		return schema.Client
-	}
-	return schema.Server
-}
-
-// parcel is packets that travel together, in the making.
-type parcel struct {
-	data    []byte
-	records []machine.Record
-}
-
-// add puts a packet that stands at its own beginning of data into the parcel.
-func (p *parcel) add(c *clerk, r machine.Record, data []byte) {
-	c.lastID++
-	r.ID, r.Offset = c.lastID, len(p.data)
-	p.data = append(p.data, data...)
-	p.records = append(p.records, r)
-}
-
-// take returns the parcel as an output, and empties it.
-func (p *parcel) take(o machine.Output) machine.Output {
-	o.Data, o.Records = p.data, p.records
-	*p = parcel{}
-	return o
-}
-
-// take returns what there is to do, and forgets it.
-func (c *clerk) take() []machine.Output {
-	out := c.out
-	c.out = nil
-	return out
-}
-
-// body is a decoded packet, for reading single fields of it.
-type body struct{ *schema.Tree }
-
-// number returns a top-level number, 0 where there is none.
-func (b body) number(name string) int {
-	n, _ := b.Value(name)
-	return int(int64(n))
-}
-
-// text returns a top-level text, "" where there is none.
-func (b body) text(name string) string {
-	i := b.Field(name)
-	if i < 0 {
-		return ""
-	}
-	return string(b.AppendText(nil, i))
-}

@@ -66,7 +66,7 @@ func (d *directory) Handle(now time.Time, in machine.Input) []machine.Output {
 		d.received(now, in)
 	}
 	d.say(now, in.Peer, "REPLY", d.reply())
-	return d.take()
+	return d.Take()
 }
 
 // Deadline returns never.
@@ -94,9 +94,9 @@ func (c *clerk) say(now time.Time, to netip.AddrPort, message string, v schema.V
 		c.observer.Event(now, "dropped", err.Error())
 		return
 	}
-	var p parcel
-	p.add(c, r, data)
-	c.out = append(c.out, p.take(machine.Output{Kind: machine.SendDatagram, Peer: to}))
+	var p machine.Parcel
+	p.Add(&c.Desk, r, data)
+	c.Do(p.Take(machine.Output{Kind: machine.SendDatagram, Peer: to}))
 }
 
 // received tells of a text datagram.
@@ -156,7 +156,7 @@ func (a *asker) Handle(now time.Time, in machine.Input) []machine.Output {
 	a.times++
 	a.next = now.Add(askEvery)
 	a.say(now, a.to, "QUERY", schema.Values{"text": text})
-	return a.take()
+	return a.Take()
 }
 
 // Deadline returns when the next query is due.

@@ -33,12 +33,12 @@ const maxGeneric = 2
 
 // feature answers a CP_FEATURE: on, off or unknown. The type of an unknown one is
 // NUL (section 3).
-func (c *session) feature(b body) {
-	name := b.text("name")
+func (c *session) feature(b *schema.Tree) {
+	name := b.Text("name")
 	word := strings.ToUpper(name)
-	kind, value := b.text("feature_type"), -1
-	arg1 := b.number("arg1")
-	switch on := b.number("value") > 0; {
+	kind, value := b.Text("feature_type"), -1
+	arg1 := b.Number("arg1")
+	switch on := b.Number("value") > 0; {
 	case offers[word] && on:
 		value = 1
 	case offers[word] || refuses[word]:

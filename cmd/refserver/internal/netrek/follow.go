@@ -15,16 +15,14 @@ import (
 // follow does the commands of the script until it has to wait.
 func (b *bot) follow(now time.Time) {
 	for b.leaving.IsZero() && !b.over && !b.waits(now) {
-		if len(b.script) == 0 {
+		c, more := b.script.Next()
+		if !more {
 			b.leave(now)
 			return
 		}
-		c := b.script[0]
 		b.do(now, c)
-		if b.done++; b.done >= c.Times {
-			b.script, b.done = b.script[1:], 0
-		} else if b.wake.IsZero() {
-			b.wake = now.Add(repeatEvery)
+		if again := b.script.Done(); again && !b.script.Asleep(now) {
+			b.script.Sleep(now.Add(script.RepeatEvery))
 		}
 	}
 }
@@ -34,10 +32,7 @@ func (b *bot) waits(now time.Time) bool {
 	if !now.Before(b.until) {
 		b.waiting = awaitNothing
 	}
-	if !now.Before(b.wake) {
-		b.wake = time.Time{}
-	}
-	return b.waiting != awaitNothing || !b.wake.IsZero()
+	return b.script.Asleep(now) || b.waiting != awaitNothing
 }
 
 // await has the script wait for something, not forever.
@@ -63,7 +58,7 @@ func (b *bot) do(now time.Time, c Command) {
 	switch c.Verb {
 	case "wait":
 		d, _ := time.ParseDuration(c.Words[0])
-		b.wake = now.Add(d)
+		b.script.Sleep(now.Add(d))
 	case "leave":
 		b.leave(now)
 	case "outfit":
@@ -86,7 +81,7 @@ func (b *bot) do(now time.Time, c Command) {
 	case "raw":
 		data, _ := unhex(c.Words[0])
 		b.flush() // a server throws away what comes behind it at once
-		b.tcp.add(b.clerk, machine.Record{Opcode: -1, Size: len(data), Mode: -1, Seq: -1, Length: -1, Opaque: true,
+		b.tcp.Add(&b.clerk.Desk, machine.Record{Opcode: -1, Size: len(data), Mode: -1, Seq: -1, Length: -1, Opaque: true,
 			Body: schema.NewTree(schema.Values{"opaque": data}), Note: "bytes that are no packet"}, data)
 		b.flush()
 	default:
@@ -169,7 +164,7 @@ func (b *bot) outfit(now time.Time, c Command) {
 	if (b.status != outfit || !b.masked) && b.tries < 2 {
 		b.tries++
 		b.await(now, awaitOutfit)
-		b.done-- // not yet done
+		b.script.Retry()
 		return
 	}
 	b.tries = 0

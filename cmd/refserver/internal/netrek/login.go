@@ -23,19 +23,19 @@ func savedKeys() string {
 
 // login answers a question about a name, or lets it in. Every name exists, and every
 // password is right.
-func (c *session) login(now time.Time, b body) {
-	name := b.text("name")
+func (c *session) login(now time.Time, b *schema.Tree) {
+	name := b.Text("name")
 	if name == "" || c.named {
 		c.send("SP_LOGIN", schema.Values{"accept": 0})
 		return
 	}
 	c.send("SP_LOGIN", schema.Values{"accept": 1, "flags": savedOptions, "keymap": savedKeys()})
-	if b.number("query") == 1 {
+	if b.Number("query") == 1 {
 		return
 	}
 	c.named = true
 	p := c.pilot
-	p.name, p.login = script.Clip(name, 15), script.Clip(b.text("login"), 15)
+	p.name, p.login = script.Clip(name, 15), script.Clip(b.Text("login"), 15)
 	if c.has("SP_LTD") {
 		c.send("SP_LTD", c.history())
 	}
@@ -50,9 +50,9 @@ func (c *session) mask(now time.Time) {
 }
 
 // outfit puts the player into a ship (section 8, step 5), or lets it leave.
-func (c *session) outfit(now time.Time, b body) {
+func (c *session) outfit(now time.Time, b *schema.Tree) {
 	p := c.pilot
-	team, ship := b.number("team"), b.number("ship")
+	team, ship := b.Number("team"), b.Number("ship")
 	switch {
 	case team == -1:
 		c.end("left", "it has chosen to leave")

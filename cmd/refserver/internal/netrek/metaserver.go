@@ -48,7 +48,7 @@ func (m *metaserver) Handle(now time.Time, in machine.Input) []machine.Output {
 	case 'b':
 		m.enlist(now, in)
 	}
-	return m.take()
+	return m.Take()
 }
 
 // Deadline returns never.
@@ -62,10 +62,10 @@ func (m *metaserver) enlist(now time.Time, in machine.Input) {
 		return
 	}
 	m.observer.Received(now, in.Peer, r)
-	b := body{r.Body}
+	b := r.Body
 	s := listed{
-		address: b.text("address"), port: b.number("port"), players: b.number("players"),
-		queue: max(0, -b.number("free")), kind: b.text("type"), since: now,
+		address: b.Text("address"), port: b.Number("port"), players: b.Number("players"),
+		queue: max(0, -b.Number("free")), kind: b.Text("type"), since: now,
 	}
 	m.servers = slices.DeleteFunc(m.servers, func(x listed) bool { return x.address == s.address && x.port == s.port })
 	if s.players >= 0 && len(m.servers) < maxListed { // else it wants to be off the list
@@ -138,7 +138,7 @@ func (s *solicitor) Handle(now time.Time, _ machine.Input) []machine.Output {
 		s.last, s.told = board, now
 		s.say(now, s.cfg.Meta, "SOLICIT", s.solicitation())
 	}
-	return s.take()
+	return s.Take()
 }
 
 // Deadline returns when the board is to be looked at again; before it has begun that is

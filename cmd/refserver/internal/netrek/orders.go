@@ -9,7 +9,7 @@ import (
 
 // play does what a player asks for. Orders to a ship that is not there are ignored,
 // as the usual server does.
-func (c *session) play(now time.Time, message string, b body) {
+func (c *session) play(now time.Time, message string, b *schema.Tree) {
 	switch message {
 	case "CP_OUTFIT":
 		c.outfit(now, b)
@@ -34,28 +34,28 @@ func (c *session) play(now time.Time, message string, b body) {
 }
 
 // order gives an order to the ship.
-func (c *session) order(message string, b body) {
+func (c *session) order(message string, b *schema.Tree) {
 	p, w := c.pilot, c.server.world
-	on := b.number("state") != 0
+	on := b.Number("state") != 0
 	switch message {
 	case "CP_SPEED":
 		p.leaveOrbit()
 		p.set(flagRepair|flagPlanet|flagPLock, false)
-		p.want = max(0, min(b.number("speed"), p.class().speed))
+		p.want = max(0, min(b.Number("speed"), p.class().speed))
 	case "CP_DIRECTION":
 		p.leaveOrbit()
 		p.set(flagPlanet|flagPLock, false)
-		p.wantDir = uint8(b.number("dir"))
+		p.wantDir = uint8(b.Number("dir"))
 	case "CP_TORP":
-		c.refused(w.fireTorp(p, uint8(b.number("dir"))))
+		c.refused(w.fireTorp(p, uint8(b.Number("dir"))))
 	case "CP_PLASMA":
-		c.refused(w.firePlasma(p, uint8(b.number("dir"))))
+		c.refused(w.firePlasma(p, uint8(b.Number("dir"))))
 	case "CP_PHASER":
-		c.refused(w.firePhaser(p, uint8(b.number("dir"))))
+		c.refused(w.firePhaser(p, uint8(b.Number("dir"))))
 	case "CP_DET_TORPS":
 		w.detonate(p)
 	case "CP_DET_MYTORP":
-		c.recall(b.number("tnum"))
+		c.recall(b.Number("tnum"))
 	case "CP_SHIELD":
 		p.set(flagShield, on)
 		p.set(flagRepair, false)
@@ -69,15 +69,15 @@ func (c *session) order(message string, b body) {
 	case "CP_BOMB":
 		c.bomb(on)
 	case "CP_BEAM":
-		c.beam(b.number("state"))
+		c.beam(b.Number("state"))
 	case "CP_PLANLOCK", "CP_PLAYLOCK":
-		c.lock(message, b.number("pnum"))
+		c.lock(message, b.Number("pnum"))
 	case "CP_TRACTOR", "CP_REPRESS":
-		c.pull(message == "CP_REPRESS", on, b.number("pnum"))
+		c.pull(message == "CP_REPRESS", on, b.Number("pnum"))
 	case "CP_WAR":
-		p.war = b.number("newmask") & allTeams &^ p.team
+		p.war = b.Number("newmask") & allTeams &^ p.team
 	case "CP_REFIT":
-		c.refit(b.number("ship"))
+		c.refit(b.Number("ship"))
 	case "CP_DOCKPERM":
 		p.set(flagDockOK, on)
 	case "CP_QUIT":
@@ -210,14 +210,14 @@ func (c *session) destruct() {
 }
 
 // compare answers a CP_PLANET that says what the server does not know.
-func (c *session) compare(b body) {
-	n := b.number("pnum")
+func (c *session) compare(b *schema.Tree) {
+	n := b.Number("pnum")
 	if n < 0 || n >= len(c.server.world.planets) || !c.has("CHECK_PLANETS") {
 		return
 	}
 	at := c.server.world.planets[n]
 	sight := c.known(at)
-	if (sight != planetSight{b.number("owner"), b.number("info"), b.number("flags"), b.number("armies"), true}) {
+	if (sight != planetSight{b.Number("owner"), b.Number("info"), b.Number("flags"), b.Number("armies"), true}) {
 		c.send("SP_PLANET", sight.values(at))
 	}
 }

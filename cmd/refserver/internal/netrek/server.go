@@ -90,7 +90,7 @@ func (s *server) Handle(now time.Time, in machine.Input) []machine.Output {
 		s.bound(in.Conn, in.Port)
 	}
 	s.settle(now)
-	return s.take()
+	return s.Take()
 }
 
 // Deadline returns when the next frame is due; never, while nobody is connected.
@@ -113,7 +113,7 @@ func (s *server) ofConn(conn machine.Conn) *session {
 func (s *server) opened(now time.Time, in machine.Input) {
 	if len(s.sessions) >= maxSessions {
 		s.observer.Event(now, "refused", fmt.Sprintf("%s: there are %d sessions", in.Peer, maxSessions))
-		s.out = append(s.out, machine.Output{Kind: machine.Abort, Conn: in.Conn})
+		s.Do(machine.Output{Kind: machine.Abort, Conn: in.Conn})
 		return
 	}
 	s.sessions = append(s.sessions, newSession(s, now, in))
@@ -146,7 +146,7 @@ func (s *server) verifies(data []byte) bool {
 		return false
 	}
 	r, err := s.read(data, nil, schema.UDP)
-	return err == nil && r.Message == "CP_UDP_REQ" && body{r.Body}.number("request") == requestVerify
+	return err == nil && r.Message == "CP_UDP_REQ" && r.Body.Number("request") == requestVerify
 }
 
 // advance moves the world by the frames that are due, and tells of it. What a host

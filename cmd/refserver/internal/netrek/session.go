@@ -30,7 +30,7 @@ type session struct {
 	address netip.AddrPort // of its connection
 	state   *schema.State  // what its peer has been taught
 	in      []byte         // the start of a packet that is not whole
-	tcp     parcel
+	tcp     machine.Parcel
 	udp     udp
 	binding bool   // a socket for it was asked for, and is not there yet
 	pilot   *pilot // nil without a slot
@@ -101,7 +101,7 @@ func (c *session) bury(now time.Time) {
 	s.observer.Event(now, "session_end", fmt.Sprintf("%s %q: %s: %s", c.address, name, c.code, c.ended))
 	if !c.gone {
 		c.flush()
-		s.out = append(s.out, machine.Output{Kind: machine.Close, Conn: c.conn})
+		s.Do(machine.Output{Kind: machine.Close, Conn: c.conn})
 	}
 	c.dropUDP()
 	s.queue = slices.DeleteFunc(s.queue, func(o *session) bool { return o == c })
@@ -168,7 +168,7 @@ func (c *session) datagram(now time.Time, data []byte) {
 // the features, before the login only what belongs to it.
 func (c *session) handle(now time.Time, r machine.Record) {
 	c.heardAt = now
-	b := body{r.Body}
+	b := r.Body
 	switch r.Message {
 	case "CP_SOCKET":
 		c.socket(now, b)
@@ -194,7 +194,7 @@ func (c *session) handle(now time.Time, r machine.Record) {
 	case "CP_S_REQ":
 		c.shortRequest(now, b)
 	case "CP_UPDATES":
-		c.every = max(frameEvery, time.Duration(min(b.number("usecs"), 10_000_000))*time.Microsecond)
+		c.every = max(frameEvery, time.Duration(min(b.Number("usecs"), 10_000_000))*time.Microsecond)
 	case "CP_OPTIONS", "CP_RESERVED", "CP_RESETSTATS", "CP_SEQUENCE", "CP_RSA_KEY", "CP_SCAN",
 		"CP_COPILOT", "CP_OGGV", "CP_S_THRS":
 		// accepted, and without effect here
@@ -239,10 +239,10 @@ func (c *session) put(r machine.Record, data []byte, critical bool) {
 		c.putDatagram(r, data)
 		return
 	}
-	if len(c.tcp.data)+len(data) > writeMost {
+	if c.tcp.Len()+len(data) > writeMost {
 		c.flushStream()
 	}
-	c.tcp.add(c.server.clerk, r, data)
+	c.tcp.Add(&c.server.clerk.Desk, r, data)
 }
 
 // flush hands over what was written.
@@ -252,7 +252,7 @@ func (c *session) flush() {
 }
 
 func (c *session) flushStream() {
-	if len(c.tcp.data) > 0 {
-		c.server.out = append(c.server.out, c.tcp.take(machine.Output{Kind: machine.SendStream, Conn: c.conn}))
+	if c.tcp.Len() > 0 {
+		c.server.Do(c.tcp.Take(machine.Output{Kind: machine.SendStream, Conn: c.conn}))
 	}
 }

@@ -61,8 +61,8 @@ type torpSight struct {
 }
 
 // shortRequest turns short packets on or off, and other things about them.
-func (c *session) shortRequest(now time.Time, b body) {
-	request, version := b.number("req"), b.number("version")
+func (c *session) shortRequest(now time.Time, b *schema.Tree) {
+	request, version := b.Number("req"), b.Number("version")
 	switch request {
 	case requestOff:
 		c.short = 0

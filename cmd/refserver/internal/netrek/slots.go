@@ -25,17 +25,17 @@ const queueEvery = time.Second
 
 // socket takes the first packet of a client: another version is refused, all others
 // get a slot or wait for one.
-func (c *session) socket(now time.Time, b body) {
+func (c *session) socket(now time.Time, b *schema.Tree) {
 	s := c.server
 	if c.greeted {
 		return
 	}
-	if got := b.number("version"); got != socketVersion {
+	if got := b.Number("version"); got != socketVersion {
 		c.refuse(badVersion, "version", "its CP_SOCKET has another version")
 		return
 	}
 	c.greeted = true
-	c.udp.mismatch = b.number("udp_version") != udpVersion
+	c.udp.mismatch = b.Number("udp_version") != udpVersion
 	if len(s.queue) >= maxQueue {
 		c.refuse(badNoSlot, "full", "there is no slot, and the queue is full")
 		return

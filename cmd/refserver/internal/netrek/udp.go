@@ -73,7 +73,7 @@ type udp struct {
 	connmode int
 	mode     int    // modeTCP keeps the flow open, and silent
 	sequence uint16 // of the last datagram
-	pending  parcel
+	pending  machine.Parcel
 }
 
 // carries reports whether a packet goes over UDP.
@@ -82,9 +82,9 @@ func (u *udp) carries(message string) bool {
 }
 
 // udpRequest is section 7, from the server's side.
-func (c *session) udpRequest(now time.Time, via schema.Transport, b body) {
+func (c *session) udpRequest(now time.Time, via schema.Transport, b *schema.Tree) {
 	u := &c.udp
-	switch b.number("request") {
+	switch b.Number("request") {
 	case requestTCP:
 		c.closeUDP()
 		c.reply(replyTCP, 0)
@@ -100,19 +100,19 @@ func (c *session) udpRequest(now time.Time, via schema.Transport, b body) {
 			// The first datagram has no sequence.
 			r, data, err := c.server.append(nil, c.state, "SP_UDP_REPLY", schema.Values{"reply": replyVerify, "port": 0})
 			if err == nil {
-				u.pending.add(c.server.clerk, r, data)
+				u.pending.Add(&c.server.clerk.Desk, r, data)
 			}
 		}
 	case requestFull:
 		c.everything(now)
 	case requestMode:
-		c.setMode(b.number("connmode"))
+		c.setMode(b.Number("connmode"))
 	}
 }
 
 // openUDP answers a request for UDP. One while it is on starts again.
-func (c *session) openUDP(now time.Time, b body) {
-	port, mode := b.number("port"), b.number("connmode")
+func (c *session) openUDP(now time.Time, b *schema.Tree) {
+	port, mode := b.Number("port"), b.Number("connmode")
 	switch {
 	case c.udp.mismatch:
 		c.reply(replyDenied, swappedVersion)
@@ -128,7 +128,7 @@ func (c *session) openUDP(now time.Time, b body) {
 	c.udp.phase, c.udp.port, c.udp.connmode = udpBinding, port, mode
 	if !c.binding {
 		c.binding = true
-		c.server.out = append(c.server.out, machine.Output{Kind: machine.Bind, Conn: c.conn})
+		c.server.Do(machine.Output{Kind: machine.Bind, Conn: c.conn})
 	}
 }
 
@@ -141,7 +141,7 @@ func (s *server) bound(conn machine.Conn, own uint16) {
 	switch {
 	case c == nil || c.udp.phase != udpBinding: // nobody wants it any more
 		if own != 0 {
-			s.out = append(s.out, machine.Output{Kind: machine.Unbind, Port: own})
+			s.Do(machine.Output{Kind: machine.Unbind, Port: own})
 		}
 	case own == 0:
 		c.closeUDP()
@@ -159,10 +159,10 @@ func (c *session) offerUDP(own uint16) {
 	if u.connmode == connectPacket {
 		r, data, err := c.server.append(nil, c.state, "SP_UDP_REPLY", schema.Values{"reply": replyUDP, "port": port})
 		if err == nil {
-			var p parcel
-			p.add(c.server.clerk, r, data)
+			var p machine.Parcel
+			p.Add(&c.server.clerk.Desk, r, data)
 			to := netip.AddrPortFrom(c.address.Addr(), uint16(u.port))
-			c.server.out = append(c.server.out, p.take(machine.Output{Kind: machine.SendDatagram, Port: own, Peer: to}))
+			c.server.Do(p.Take(machine.Output{Kind: machine.SendDatagram, Port: own, Peer: to}))
 		}
 	}
 	c.reply(replyUDP, port)
@@ -182,7 +182,7 @@ func (c *session) closeUDP() {
 // dropUDP closes the flow's socket, and forgets what waits for it.
 func (c *session) dropUDP() {
 	if c.udp.own != 0 {
-		c.server.out = append(c.server.out, machine.Output{Kind: machine.Unbind, Port: c.udp.own})
+		c.server.Do(machine.Output{Kind: machine.Unbind, Port: c.udp.own})
 	}
 	c.udp = udp{mismatch: c.udp.mismatch}
 }
@@ -212,18 +212,18 @@ func (c *session) setMode(mode int) {
 // with its sequence.
 func (c *session) putDatagram(r machine.Record, data []byte) {
 	u := &c.udp
-	if len(u.pending.data)+len(data) > datagramMost {
+	if u.pending.Len()+len(data) > datagramMost {
 		c.flushDatagram()
 	}
-	if len(u.pending.data) == 0 {
+	if u.pending.Len() == 0 {
 		u.sequence++
 		s, head, err := c.server.append(nil, c.state, "SP_SEQUENCE", schema.Values{"flag8": c.sequenceFlags(), "sequence": int(u.sequence)})
 		if err == nil {
 			s.Seq = int(u.sequence)
-			u.pending.add(c.server.clerk, s, head)
+			u.pending.Add(&c.server.clerk.Desk, s, head)
 		}
 	}
-	u.pending.add(c.server.clerk, r, data)
+	u.pending.Add(&c.server.clerk.Desk, r, data)
 }
 
 // sequenceFlags is what SP_SEQUENCE says of the player's flags (section 6.2).
@@ -242,8 +242,8 @@ func (c *session) sequenceFlags() int {
 }
 
 func (c *session) flushDatagram() {
-	if u := &c.udp; len(u.pending.data) > 0 {
-		c.server.out = append(c.server.out, u.pending.take(machine.Output{Kind: machine.SendDatagram, Port: u.own, Peer: u.remote}))
+	if u := &c.udp; u.pending.Len() > 0 {
+		c.server.Do(u.pending.Take(machine.Output{Kind: machine.SendDatagram, Port: u.own, Peer: u.remote}))
 	}
 }
 
@@ -256,10 +256,10 @@ func (c *session) ping(now time.Time) {
 
 // pong takes the answer to a ping. Over TCP one with the number 0 starts or stops
 // them.
-func (c *session) pong(now time.Time, via schema.Transport, b body) {
-	number := b.number("number")
+func (c *session) pong(now time.Time, via schema.Transport, b *schema.Tree) {
+	number := b.Number("number")
 	if via == schema.TCP && number == 0 {
-		if c.pinging = b.number("pingme") == 1; c.pinging {
+		if c.pinging = b.Number("pingme") == 1; c.pinging {
 			c.say("Server sending PING packets at 2 second intervals")
 		}
 		return

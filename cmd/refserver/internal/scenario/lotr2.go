@@ -6,7 +6,6 @@ import (
 
 	"opscope/cmd/refserver/internal/lotr2"
 	"opscope/cmd/refserver/internal/machine"
-	"opscope/cmd/refserver/internal/tape"
 )
 
 // lotr2Scenarios are those of Lords of the Realm II. Each frame is a segment of its own,
@@ -281,15 +280,5 @@ func MixedLOTR2(seed uint64) Scenario {
 		p = party{host: "three", joiners: []guest{{script: "first"}, {script: "second", start: time.Duration(c.IntN(2)) * time.Second}}, directed: p.directed}
 	}
 	s := lotr2Scenario("lotr2-mixed", "faults of all kinds, drawn from the seed", 25*time.Second, f, p)
-	s.Nanoseconds = c.IntN(2) == 0
-	s.MTU = []int{1500, 1500, 1280, 576}[c.IntN(4)]
-	switch c.IntN(6) {
-	case 0:
-		s.Link.VLAN = 7
-	case 1:
-		s.Link = tape.Link{Type: tape.Cooked, Host: serverHost}
-	case 2:
-		s.Link = tape.Link{Type: tape.Cooked2, Host: serverHost}
-	}
-	return s
+	return s.drawn(c)
 }

@@ -7,7 +7,6 @@ import (
 	"opscope/cmd/refserver/internal/machine"
 	"opscope/cmd/refserver/internal/mmo"
 	"opscope/cmd/refserver/internal/mmo/testserver"
-	"opscope/cmd/refserver/internal/tape"
 )
 
 // mmoScenarios are those of the MMO.
@@ -342,15 +341,5 @@ func MixedMMO(seed uint64) Scenario {
 	p.development = c.IntN(4) == 0
 	p.settings = []func(*testserver.Settings){nil, lively, deadly, cramped}[c.IntN(4)]
 	s := mmoScenario("mmo-mixed", "faults of all kinds, drawn from the seed", 10*time.Second, mixedFaults(c), p)
-	s.Nanoseconds = c.IntN(2) == 0
-	s.MTU = []int{1500, 1500, 1280, 576}[c.IntN(4)]
-	switch c.IntN(6) {
-	case 0:
-		s.Link.VLAN = 7
-	case 1:
-		s.Link = tape.Link{Type: tape.Cooked, Host: serverHost}
-	case 2:
-		s.Link = tape.Link{Type: tape.Cooked2, Host: serverHost}
-	}
-	return s
+	return s.drawn(c)
 }

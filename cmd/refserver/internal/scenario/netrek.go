@@ -6,7 +6,6 @@ import (
 
 	"opscope/cmd/refserver/internal/machine"
 	"opscope/cmd/refserver/internal/netrek"
-	"opscope/cmd/refserver/internal/tape"
 )
 
 // netrekScenarios are those of Netrek.
@@ -299,15 +298,5 @@ func MixedNetrek(seed uint64) Scenario {
 	}
 	g.discovery = c.IntN(4) == 0
 	s := netrekScenario("netrek-mixed", "faults of all kinds, drawn from the seed", 12*time.Second, mixedFaults(c), g)
-	s.Nanoseconds = c.IntN(2) == 0
-	s.MTU = []int{1500, 1500, 1280, 576}[c.IntN(4)]
-	switch c.IntN(6) {
-	case 0:
-		s.Link.VLAN = 7
-	case 1:
-		s.Link = tape.Link{Type: tape.Cooked, Host: serverHost}
-	case 2:
-		s.Link = tape.Link{Type: tape.Cooked2, Host: serverHost}
-	}
-	return s
+	return s.drawn(c)
 }

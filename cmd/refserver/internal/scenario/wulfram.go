@@ -271,6 +271,11 @@ func Mixed(seed uint64) Scenario {
 		f.Capture.Start = max(f.Capture.Start, 900*time.Millisecond)
 	}
 	s := wulframScenario("mixed", "faults of all kinds, drawn from the seed", 10*time.Second, f, g)
+	return s.drawn(c)
+}
+
+// drawn returns the scenario over a link that is drawn.
+func (s Scenario) drawn(c *rand.Rand) Scenario {
 	s.Nanoseconds = c.IntN(2) == 0
 	s.MTU = []int{1500, 1500, 1280, 576}[c.IntN(4)]
 	switch c.IntN(6) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Command is one line of a script.
@@ -112,3 +113,50 @@ func Clip(s string, n int) string {
 	}
 	return string(out)
 }
+
+// RepeatEvery is how far the times of a repeated command are apart.
+const RepeatEvery = 300 * time.Millisecond
+
+// Cursor is where a machine is in its script.
+type Cursor struct {
+	left []Command
+	done int // times of the next command
+	wake time.Time
+}
+
+// Begin returns a cursor at the start of a script.
+func Begin(script []Command) Cursor { return Cursor{left: script} }
+
+// Next returns the command that is to be done next, and false behind the last.
+func (c *Cursor) Next() (Command, bool) {
+	if len(c.left) == 0 {
+		return Command{}, false
+	}
+	return c.left[0], true
+}
+
+// Done tells that the command was done once. It reports whether it is to be done again.
+func (c *Cursor) Done() bool {
+	if c.done++; c.done < c.left[0].Times {
+		return true
+	}
+	c.left, c.done = c.left[1:], 0
+	return false
+}
+
+// Retry has the next Done count for nothing: the command could not be done yet.
+func (c *Cursor) Retry() { c.done-- }
+
+// Sleep has nothing be done before a time.
+func (c *Cursor) Sleep(until time.Time) { c.wake = until }
+
+// Asleep reports whether that time is still to come.
+func (c *Cursor) Asleep(now time.Time) bool {
+	if !now.Before(c.wake) {
+		c.wake = time.Time{}
+	}
+	return !c.wake.IsZero()
+}
+
+// Wake returns when the sleep ends, zero for one that is awake.
+func (c *Cursor) Wake() time.Time { return c.wake }

@@ -22,15 +22,15 @@ func (c *session) hello(now time.Time) {
 // helloed takes the client's side of steps 2, 3 and 5. A repeated key is answered
 // again, for the first answer may be lost.
 func (c *session) helloed(now time.Time, v values) {
-	switch v.number("subcommand") {
+	switch v.Number("subcommand") {
 	case 0:
-		if got := v.number("version"); got != protocolVersion {
+		if got := v.Number("version"); got != protocolVersion {
 			c.end("version", fmt.Sprintf("it speaks version %d, not %d", got, protocolVersion))
 			return
 		}
 		c.versioned = true
 	case 1:
-		if !c.udp.remote.IsValid() || v.text("key") != c.key {
+		if !c.udp.remote.IsValid() || v.Text("key") != c.key {
 			c.complain(now, "refused", "a key that is not its own")
 			return
 		}
@@ -43,7 +43,7 @@ func (c *session) helloed(now time.Time, v values) {
 
 // login is step 6. A client that brings no password is asked for one.
 func (c *session) login(now time.Time, v values) {
-	name := v.text("user")
+	name := v.Text("user")
 	switch {
 	case !c.versioned:
 		c.end("version", "a login without a version")
@@ -51,7 +51,7 @@ func (c *session) login(now time.Time, v values) {
 		c.complain(now, "refused", "a second login")
 	case name == "" || len(name) > maxName:
 		c.status(now, askHandle)
-	case v.text("password") == "":
+	case v.Text("password") == "":
 		c.status(now, askPassword)
 	default:
 		c.name, c.named = name, true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/script"
 	"opscope/cmd/refserver/internal/transport"
 	"opscope/schema"
 )
@@ -68,9 +69,7 @@ type bot struct {
 	translated bool // it can read what the widths of TRANSLATION describe
 	over       bool
 
-	script   []Command
-	done     int       // how often the first command of the script was done
-	wake     time.Time // until when the script waits, zero for not
+	script   script.Cursor
 	awaiting bool      // it waits for a vehicle,
 	patience time.Time // until then
 	leaving  time.Time // since when it waits to leave, zero for not
@@ -109,7 +108,7 @@ func NewBot(cfg BotConfig, o machine.Observer) machine.Machine {
 	if cfg.Script == nil {
 		cfg.Script, _ = Scripts.Builtin("play")
 	}
-	b := &bot{clerk: newClerk(schema.Client, o), cfg: cfg, script: cfg.Script, timers: map[chore]time.Time{}}
+	b := &bot{clerk: newClerk(schema.Client, o), cfg: cfg, script: script.Begin(cfg.Script), timers: map[chore]time.Time{}}
 	b.random = rand.New(rand.NewPCG(cfg.Seed, 3))
 	b.tcp = frames{clerk: b.clerk, conn: botConn}
 	b.udp = &link{clerk: b.clerk, number: transport.InFlight, heard: b.heard, wrap: cfg.Variant.wrapper(),
@@ -135,7 +134,7 @@ func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
 	}
 	if !b.dialled {
 		b.dialled, b.began, b.udp.started = true, now, now
-		b.out = append(b.out, machine.Output{Kind: machine.Dial, Conn: botConn, Peer: b.cfg.Server})
+		b.Do(machine.Output{Kind: machine.Dial, Conn: botConn, Peer: b.cfg.Server})
 	}
 	switch in.Kind {
 	case machine.Refused, machine.Closed:
@@ -154,9 +153,9 @@ func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
 // settled puts the end, if it has come, behind everything else.
 func (b *bot) settled() []machine.Output {
 	if b.over {
-		b.out = append(b.out, machine.Output{Kind: machine.Close, Conn: botConn}, machine.Output{Kind: machine.Done})
+		b.Do(machine.Output{Kind: machine.Close, Conn: botConn}, machine.Output{Kind: machine.Done})
 	}
-	return b.take()
+	return b.Take()
 }
 
 // finish ends the bot, with a reason unless it has left by itself.
@@ -192,8 +191,8 @@ func (b *bot) Deadline() time.Time {
 		sooner(b.leaving.Add(leaveWithin))
 	case b.awaiting:
 		sooner(b.patience)
-	case !b.wake.IsZero():
-		sooner(b.wake)
+	case !b.script.Wake().IsZero():
+		sooner(b.script.Wake())
 	case !b.ready:
 		sooner(b.began.Add(answerWithin))
 	}

@@ -66,7 +66,7 @@ func (s *station) Event(_ time.Time, code, text string) {
 }
 
 // textOf returns the "text" of a record, for those that have one.
-func textOf(r machine.Record) string { return values{r.Body}.text("text") }
+func textOf(r machine.Record) string { return values{r.Body}.Text("text") }
 
 // faults are what the wire does to datagrams.
 type faults struct {

@@ -53,7 +53,7 @@ func (c *session) chat(now time.Time, kind int, source uint32, scope int, text s
 // said takes what a player says, to everybody or to the own team. What begins with
 // a slash is for the server.
 func (c *session) said(now time.Time, v values) {
-	text, scope := v.text("text"), v.number("scope")
+	text, scope := v.Text("text"), v.Number("scope")
 	if command, ok := strings.CutPrefix(text, "/"); ok {
 		c.command(now, strings.Fields(command))
 		return

@@ -60,7 +60,7 @@ func (b *bot) handle(now time.Time, r machine.Record) {
 	case "IDENTIFIED_UDP":
 		b.login(now)
 	case "LOGIN_STATUS":
-		b.loginStatus(now, v.number("code"))
+		b.loginStatus(now, v.Number("code"))
 	case "TRANSLATION":
 		b.translated = learnTranslation(b.state, v)
 	case "BEHAVIOR":
@@ -72,11 +72,11 @@ func (b *bot) handle(now time.Time, r machine.Record) {
 			b.udp.greet(now)
 		}
 	case "PING_REQUEST":
-		b.udp.send(now, "PING", fields{{"timestamp", v.number("timestamp")}, {"accumulator", b.feedback}})
+		b.udp.send(now, "PING", fields{{"timestamp", v.Number("timestamp")}, {"accumulator", b.feedback}})
 	case "TANK":
 		b.vehicle, b.awaiting = true, false
 	case "REINCARNATE":
-		b.awaiting = b.awaiting && v.number("code") == spawnDone
+		b.awaiting = b.awaiting && v.Number("code") == spawnDone
 	case "UPDATE_ARRAY", "VIEW_UPDATE":
 		b.sampled(v)
 	}
@@ -85,11 +85,11 @@ func (b *bot) handle(now time.Time, r machine.Record) {
 
 // helloed is the client's half of steps 1 to 3 of section 6.
 func (b *bot) helloed(now time.Time, v values) {
-	switch v.number("subcommand") {
+	switch v.Number("subcommand") {
 	case 1:
-		b.udp.remote = netip.AddrPortFrom(b.cfg.Server.Addr(), uint16(v.number("udp_port")))
+		b.udp.remote = netip.AddrPortFrom(b.cfg.Server.Addr(), uint16(v.Number("udp_port")))
 	case 2:
-		b.key = v.text("key")
+		b.key = v.Text("key")
 		b.tcp.tell(now, "HELLO", fields{{"subcommand", 0}, {"version", protocolVersion}})
 	}
 }
@@ -145,7 +145,7 @@ func (b *bot) begin(now time.Time) {
 
 // sampled notes when updates came.
 func (b *bot) sampled(v values) {
-	at := uint32(v.number("sequence"))
+	at := uint32(v.Number("sequence"))
 	for _, i := range v.elements("entities") {
 		b.sample(uint32(v.member(i, "id")), at)
 	}

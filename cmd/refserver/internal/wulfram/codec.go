@@ -21,12 +21,12 @@ const (
 // clerk numbers, encodes and decodes the records of one machine, and collects
 // what it has to do.
 type clerk struct {
+	machine.Desk
+
 	protocol *schema.Protocol
 	side     schema.Sender // whose records it encodes
 	state    *schema.State // the widths and masks in force
 	observer machine.Observer
-	lastID   int
-	out      []machine.Output
 	encoder  schema.Encoder
 	decoder  schema.Decoder
 }
@@ -42,20 +42,6 @@ func newClerk(side schema.Sender, o machine.Observer) *clerk {
 		o = machine.Deaf{}
 	}
 	return &clerk{protocol: p, side: side, state: p.NewState(), observer: o}
-}
-
-// peer is the side that the clerk decodes.
-func (c *clerk) peer() schema.Sender {
-	if c.side == schema.Server {
-		return schema.Client
-	}
-	return schema.Server
-}
-
-// nextID returns the next number of a record.
-func (c *clerk) nextID() int {
-	c.lastID++
-	return c.lastID
 }
 
 // compose returns a record without a number or a place yet, and its body.
@@ -85,7 +71,7 @@ func (c *clerk) composeOpaque(message string, body []byte) machine.Record {
 
 // packet returns the packet that the peer sends with an opcode, or nil.
 func (c *clerk) packet(opcode uint8, via schema.Transport) *schema.Packet {
-	return c.protocol.Packet(uint64(opcode), c.peer(), via)
+	return c.protocol.Packet(uint64(opcode), c.side.Peer(), via)
 }
 
 // read decodes the body at data[head:] of a record of the peer. It returns the
@@ -98,7 +84,7 @@ func (c *clerk) read(data []byte, head int, via schema.Transport, opcode uint8) 
 		return r, 0, fmt.Errorf("%s: the peer does not send it here", r.Message)
 	}
 	r.Body = &schema.Tree{Data: data}
-	layouts := p.Of(c.peer())
+	layouts := p.Of(c.side.Peer())
 	if len(layouts) == 0 {
 		r.Opaque = true
 		r.Body = fields{{"opaque", data[head:]}}.tree()
@@ -110,11 +96,4 @@ func (c *clerk) read(data []byte, head int, via schema.Transport, opcode uint8) 
 		return r, 0, err
 	}
 	return r, c.decoder.End / 8, nil
-}
-
-// take returns what there is to do, and forgets it.
-func (c *clerk) take() []machine.Output {
-	out := c.out
-	c.out = nil
-	return out
 }

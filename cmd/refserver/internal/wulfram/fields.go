@@ -132,21 +132,6 @@ func repeat(n int, value any) list {
 // values is a decoded body, for reading single fields of it.
 type values struct{ *schema.Tree }
 
-// number returns a top-level number, 0 where there is none.
-func (v values) number(name string) int {
-	n, _ := v.Value(name)
-	return int(int64(n))
-}
-
-// text returns a top-level text, "" where there is none.
-func (v values) text(name string) string {
-	i := v.Field(name)
-	if i < 0 {
-		return ""
-	}
-	return string(v.AppendText(nil, i))
-}
-
 // elements returns the indexes of the elements of a top-level array.
 func (v values) elements(name string) (at []int) {
 	i := v.Field(name)

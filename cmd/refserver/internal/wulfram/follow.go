@@ -16,28 +16,23 @@ var wordy = map[string]uint8{
 // follow does the commands of the script until it has to wait.
 func (b *bot) follow(now time.Time) {
 	for b.leaving.IsZero() && b.udp.failed == nil && !b.waits(now) {
-		if len(b.script) == 0 {
+		c, more := b.script.Next()
+		if !more {
 			b.leaving = now
 			return
 		}
-		c := b.script[0]
 		if opcode, ok := wordy[c.Verb]; ok && !b.udp.sender.Room(opcode) {
 			return
 		}
 		b.do(now, c)
-		if b.done++; b.done >= c.Times {
-			b.script, b.done = b.script[1:], 0
-		}
+		b.script.Done()
 	}
 }
 
 // waits reports whether the script has to wait, for a time or for a vehicle.
 func (b *bot) waits(now time.Time) bool {
 	b.awaiting = b.awaiting && now.Before(b.patience)
-	if !now.Before(b.wake) {
-		b.wake = time.Time{}
-	}
-	return b.awaiting || !b.wake.IsZero()
+	return b.script.Asleep(now) || b.awaiting
 }
 
 // do does one command, which was checked when it was read.
@@ -45,7 +40,7 @@ func (b *bot) do(now time.Time, c Command) {
 	switch text := strings.Join(c.Words, " "); c.Verb {
 	case "wait":
 		d, _ := time.ParseDuration(c.Words[0])
-		b.wake = now.Add(d)
+		b.script.Sleep(now.Add(d))
 	case "say":
 		b.say(now, scopeAll, text)
 	case "team-say":

@@ -29,7 +29,7 @@ func (f *frames) tell(now time.Time, message string, values fields) {
 	}
 	framing := f.protocol.Framing("tcp")
 	o := &f.pending
-	r.ID, r.Mode, r.Offset = f.nextID(), -1, len(o.Data)
+	r.ID, r.Mode, r.Offset = f.NextID(), -1, len(o.Data)
 	o.Data = framing.Envelope.Append(o.Data, uint64(r.Opcode), 0, body, framing.Counts)
 	r.Size = len(o.Data) - r.Offset
 	r.Length = r.Size
@@ -42,7 +42,7 @@ func (f *frames) flush() {
 		return
 	}
 	f.pending.Kind, f.pending.Conn = machine.SendStream, f.conn
-	f.out = append(f.out, f.pending)
+	f.Do(f.pending)
 	f.pending = machine.Output{}
 }
 

@@ -109,9 +109,9 @@ func (l *link) handle(now time.Time, r machine.Record) {
 	case "D_ACK":
 		l.acknowledged(now, v)
 	case "D_IGNORE":
-		l.ignore(now, uint8(v.number("target_opcode")), uint16(v.number("sequence")))
+		l.ignore(now, uint8(v.Number("target_opcode")), uint16(v.Number("sequence")))
 	case "D_SET_START":
-		l.setStart(now, uint8(v.number("target_opcode")), uint16(v.number("start")))
+		l.setStart(now, uint8(v.Number("target_opcode")), uint16(v.Number("start")))
 	case "D_HANDSHAKE":
 		l.learn(now, v)
 	}
@@ -119,8 +119,8 @@ func (l *link) handle(now time.Time, r machine.Record) {
 }
 
 func (l *link) acknowledged(now time.Time, v values) {
-	opcode, seq := uint8(v.number("acked_opcode")), uint16(v.number("acked_sequence"))
-	switch v.number("subtype") {
+	opcode, seq := uint8(v.Number("acked_opcode")), uint16(v.Number("acked_sequence"))
+	switch v.Number("subtype") {
 	case 0:
 		l.inForce = l.inForce || !l.greeting.IsZero()
 	case 1:
@@ -156,7 +156,7 @@ func (l *link) learn(now time.Time, v values) {
 	}
 	l.receiver.Learn(t)
 	l.learned = true
-	l.answer(now, uint32(v.number("timestamp")))
+	l.answer(now, uint32(v.Number("timestamp")))
 }
 
 // answer acknowledges a handshake. As long as ours is not in force, an

@@ -70,7 +70,7 @@ func TestSizesOfAFullWorld(t *testing.T) {
 			}
 			switch {
 			case r.Message == "UPDATE_ARRAY":
-				times[uint64(v.number("sequence"))] += len(entities)
+				times[uint64(v.Number("sequence"))] += len(entities)
 			case r.Message == "VIEW_UPDATE" && r.Mode < 0:
 				for _, i := range entities {
 					snapshot[uint64(v.member(i, "id"))] = true
@@ -177,7 +177,7 @@ func TestOversizeIsDroppedNotTruncated(t *testing.T) {
 				test.send(s.sessions[0], extra)
 				s.settle(epoch)
 				size := 0
-				for _, out := range s.take() {
+				for _, out := range s.Take() {
 					size += len(out.Data)
 				}
 				dropped := len(o.events) == 1 && strings.HasPrefix(o.events[0], "dropped")

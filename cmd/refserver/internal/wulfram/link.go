@@ -90,7 +90,7 @@ func (l *link) post(now time.Time, r machine.Record, body []byte) {
 		l.observer.Event(now, "dropped", (&oversize{r.Message, 1 + len(body), maxPayload}).Error())
 		return
 	}
-	r.ID = l.nextID()
+	r.ID = l.NextID()
 	if err := l.sender.Send(transport.Record[*letter]{Opcode: opcode, Body: body, Item: &letter{record: r}}); err != nil {
 		l.failed = err
 		return
@@ -127,9 +127,9 @@ func (l *link) stamp(t transport.Transmission[*letter]) machine.Record {
 	r := t.Item.record
 	switch t.Kind {
 	case transport.Again:
-		r.ID, r.Resend = l.nextID(), r.ID
+		r.ID, r.Resend = l.NextID(), r.ID
 	case transport.Renewed:
-		r.ID, r.Resend = l.nextID(), r.ID
+		r.ID, r.Resend = l.NextID(), r.ID
 		r.Note = "rebuilt under a new sequence"
 		t.Item.record.ID = r.ID
 	}
@@ -145,7 +145,7 @@ func (l *link) pack(now time.Time, r machine.Record, m transport.Mode, seq uint1
 		return
 	}
 	if r.Mode = int(m); r.ID == 0 {
-		r.ID = l.nextID()
+		r.ID = l.NextID()
 	}
 	if m != transport.Raw {
 		r.Seq, r.Length = int(seq), r.Size
@@ -167,7 +167,7 @@ func (l *link) flush() {
 	if len(l.pending.Records) > 0 {
 		l.wrap.fill(l.pending.Data)
 		l.pending.Kind, l.pending.Peer = machine.SendDatagram, l.remote
-		l.out = append(l.out, l.pending)
+		l.Do(l.pending)
 	}
 	l.pending, l.closed = machine.Output{}, false
 }

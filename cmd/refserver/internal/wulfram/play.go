@@ -24,7 +24,7 @@ const onGround = 0xFFFFFFFF
 func (c *session) play(now time.Time, r machine.Record, v values) {
 	switch r.Message {
 	case "BPS":
-		c.tcp.tell(now, "BPS", fields{{"rate", v.number("rate")}, {"approved", 1}})
+		c.tcp.tell(now, "BPS", fields{{"rate", v.Number("rate")}, {"approved", 1}})
 	case "WANT_UPDATES":
 		c.want(now)
 	case "REINCARNATE":
@@ -36,7 +36,7 @@ func (c *session) play(now time.Time, r machine.Record, v values) {
 	case "COMM_MESSAGE_REQUEST":
 		c.said(now, v)
 	case "DROP_REQUEST":
-		c.dropped(now, v.number("value"))
+		c.dropped(now, v.Number("value"))
 	case "TANK_RESEND_REQUEST":
 		if c.vehicle != nil {
 			c.udp.send(now, "TANK", c.tankFields(now))
@@ -69,18 +69,18 @@ func (c *session) want(now time.Time) {
 
 // reincarnate is the server's half of steps 12 and 13.
 func (c *session) reincarnate(now time.Time, v values) {
-	if v.number("mode") == 1 {
-		c.join(now, v.number("team"))
+	if v.Number("mode") == 1 {
+		c.join(now, v.Number("team"))
 		return
 	}
-	kind := v.number("unit_type")
+	kind := v.Number("unit_type")
 	switch {
 	case c.vehicle != nil || kind != kindTank && kind != kindScout:
 		c.result(now, spawnNotPossible, "Invalid Entry Point.")
 	case c.team == 0:
 		c.result(now, teamInvalid, "Choose a team first.")
 	default:
-		c.spawn(now, kind, vec{float64(v.number("x")), float64(v.number("y")), ground})
+		c.spawn(now, kind, vec{float64(v.Number("x")), float64(v.Number("y")), ground})
 	}
 }
 

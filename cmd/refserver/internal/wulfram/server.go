@@ -101,7 +101,7 @@ func (s *server) Handle(now time.Time, in machine.Input) []machine.Output {
 		s.datagram(now, in.Peer, in.Data)
 	}
 	s.settle(now)
-	return s.take()
+	return s.Take()
 }
 
 // Deadline returns when the next publication or retry is due; never, while nobody
@@ -131,7 +131,7 @@ func (s *server) ofConn(conn machine.Conn) *session {
 func (s *server) opened(now time.Time, in machine.Input) {
 	if len(s.sessions) >= maxSessions {
 		s.observer.Event(now, "refused", fmt.Sprintf("%s: there are %d sessions", in.Peer, maxSessions))
-		s.out = append(s.out, machine.Output{Kind: machine.Abort, Conn: in.Conn})
+		s.Do(machine.Output{Kind: machine.Abort, Conn: in.Conn})
 		return
 	}
 	table, number := s.cfg.Handshake.table()
@@ -177,8 +177,8 @@ func (s *server) keyIn(data []byte) string {
 	}
 	for at := wrapperOf(data).size(); at < len(data); {
 		r, n, err := s.read(data[at:], 1, schema.UDP, data[at])
-		if v := (values{r.Body}); err == nil && r.Message == "HELLO" && v.number("subcommand") == 1 {
-			return v.text("key")
+		if v := (values{r.Body}); err == nil && r.Message == "HELLO" && v.Number("subcommand") == 1 {
+			return v.Text("key")
 		}
 		if err != nil || r.Message != "ROOT" && r.Message != "diagnostic" {
 			return ""

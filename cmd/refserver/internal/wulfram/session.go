@@ -79,7 +79,7 @@ func (c *session) bury(now time.Time) {
 	s.observer.Event(now, "session_end", fmt.Sprintf("%s %q: %s: %s", c.address, c.name, c.code, c.ended))
 	if !c.gone {
 		c.tcp.flush()
-		s.out = append(s.out, machine.Output{Kind: machine.Close, Conn: c.tcp.conn})
+		s.Do(machine.Output{Kind: machine.Close, Conn: c.tcp.conn})
 	}
 	if !c.entered {
 		return
@@ -166,7 +166,7 @@ func (c *session) handle(now time.Time, r machine.Record) {
 	case "D_HANDSHAKE":
 		c.greet(now)
 	case "PING_REQUEST":
-		c.udp.send(now, "PING", fields{{"timestamp", v.number("timestamp")}})
+		c.udp.send(now, "PING", fields{{"timestamp", v.Number("timestamp")}})
 	case "ROOT", "diagnostic", "D_ACK", "D_IGNORE", "D_SET_START", "PING":
 	default:
 		if !c.entered {
