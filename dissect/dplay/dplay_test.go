@@ -252,6 +252,24 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// TestHeaderWithoutItsEnd: all bytes of a header that ends too early are counted, also
+// those that its record does not show.
+func TestHeaderWithoutItsEnd(t *testing.T) {
+	for n := 1; n < headerBytes; n++ {
+		s := &scene.Scene{}
+		c := s.TCP("10.0.0.1:1038", "10.0.0.2:2300")
+		c.Open()
+		c.Send(dialer, "\x03\x28\xb0\xfa\x02\x00\x00\x00\x80\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"[:n])
+		out := s.Play(t, known)
+		if got := out.Result.Summary.UndecodedBytes; len(out.Frames()) != 1 || out.Frames()[0].Err == nil || got != int64(n) {
+			t.Errorf("%d bytes: %d of them counted\n%s", n, got, out)
+		}
+	}
+}
+
+// headerBytes are size, token and sockaddr.
+const headerBytes = 20
+
 // streamSeeds adds frames of the vectors, cut and mended.
 func streamSeeds(f *testing.F) {
 	all := ""
