@@ -41,6 +41,8 @@ func TestUsage(t *testing.T) {
 		"a hold without a unit":       {[]string{"decode", "--hold", "2", sessionCapture}, []string{"hold", "try: opscope decode --help"}},
 		"tables as JSON":              {[]string{"decode", "--tables", "-T", "json", sessionCapture}, []string{"--tables", "without -T json"}},
 		"no directory of schemas":     {[]string{"decode", "--schema", filepath.Join(empty, "x"), sessionCapture}, []string{"--schema"}},
+		"a file of schemas":           {[]string{"decode", "--schema", sessionCapture, sessionCapture}, []string{"--schema " + sessionCapture + ": want a directory"}},
+		"a file of messages":          {[]string{"decode", "--proto", sessionCapture, sessionCapture}, []string{"--proto " + sessionCapture + ": want a directory"}},
 		"a directory without schemas": {[]string{"decode", "--schema", empty, sessionCapture}, []string{"no schema files (*.yaml)"}},
 		"schemas of no protocol":      {[]string{"decode", "--schema", notOurs, sessionCapture}, []string{"nothing there for a known protocol", "try: protocol: dplay or lotr2 or mmo or netrek or wulfram"}},
 		"schema show of nothing":      {[]string{"schema", "show"}, []string{"PROTOCOL [PACKET]", "try: opscope schema show wulfram UPDATE_ARRAY"}},

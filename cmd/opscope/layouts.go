@@ -44,8 +44,8 @@ func (d *decoding) load() error {
 // overlayDir puts the user's schema files over the built-in schemas. A directory that has
 // nothing for any of them is an error.
 func (d *decoding) overlayDir(dir string) error {
-	if _, err := os.Stat(dir); err != nil {
-		return usage("--schema: %w", err)
+	if err := directory("--schema", dir); err != nil {
+		return err
 	}
 	used := false
 	for name, s := range d.schemas {
@@ -63,11 +63,23 @@ func (d *decoding) overlayDir(dir string) error {
 	return nil
 }
 
+// directory refuses what is no directory, as the value of a flag.
+func directory(flag, name string) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return usage("%s: %w", flag, err)
+	}
+	if !info.IsDir() {
+		return usage("%s %s: want a directory", flag, name)
+	}
+	return nil
+}
+
 // protoDir reads the .proto files of a directory with the ids of their messages: for the
 // mmo, unless they say that they are another game's.
 func (d *decoding) protoDir(dir string) error {
-	if _, err := os.Stat(dir); err != nil {
-		return usage("--proto: %w", err)
+	if err := directory("--proto", dir); err != nil {
+		return err
 	}
 	all, err := schema.Extend(os.DirFS(dir), ".", func(name string) (*schema.Protocol, error) {
 		if name == "" {
