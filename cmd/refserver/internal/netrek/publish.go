@@ -58,7 +58,7 @@ func (c *session) frame(now time.Time) {
 	if c.pilot.status == outfit && now.Sub(c.masked) >= maskEvery {
 		c.mask(now)
 	}
-	if c.pinging && now.Sub(c.pinged) >= pingEvery {
+	if c.pinging && now.Sub(c.pinged) >= pingEvery && !c.udp.turning() {
 		c.ping(now)
 	}
 	if now.Sub(c.updated) >= c.every {

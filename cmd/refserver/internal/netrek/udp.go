@@ -76,6 +76,11 @@ type udp struct {
 	pending  machine.Parcel
 }
 
+// turning reports whether the client is on its way to UDP: it has a socket then, and no
+// address yet to send the answer to a ping to (observed: netrek-client-cow says so, and
+// drops the answer).
+func (u *udp) turning() bool { return u.phase == udpBinding || u.phase == udpAsked }
+
 // carries reports whether a packet goes over UDP.
 func (u *udp) carries(message string) bool {
 	return u.phase == udpOn && u.mode != modeTCP && overUDP[message]
