@@ -264,6 +264,24 @@ func TestAnotherPort(t *testing.T) {
 	}
 }
 
+// TestNoPingOnTheWayToUDP: a client that has asked for UDP and is not there yet gets no
+// ping, as it could not answer; before and behind that it does.
+func TestNoPingOnTheWayToUDP(t *testing.T) {
+	h := newHand(t, ServerConfig{})
+	h.enter(1, mallory)
+	h.stream(1, "2a000100 00000000 00000000"+outfit0)
+	h.tick(2 * pingEvery)
+	before := len(h.sent(1, "SP_PING"))
+	h.stream(1, "23010000 00000fa0")
+	h.tick(2 * pingEvery)
+	during := len(h.sent(1, "SP_PING")) - before
+	h.datagram("10.6.6.6:4000", "2302000000000000")
+	h.tick(2 * pingEvery)
+	if after := len(h.sent(0, "SP_PING")); before == 0 || during != 0 || after == 0 {
+		t.Errorf("%d pings before, %d on the way, %d behind", before, during, after)
+	}
+}
+
 // TestManyUDPRequests has a client ask for UDP over and over: it costs one socket.
 func TestManyUDPRequests(t *testing.T) {
 	h := newHand(t, ServerConfig{})
