@@ -24,7 +24,7 @@ type berth struct {
 // berth keeps a place for the present packet, which brought bytes that wait.
 func (s *stream) berth() {
 	r := s.run()
-	s.berths.list = append(s.berths.list, berth{r.packet.Number, r.hold.Reserve(s, 0)})
+	s.berths.list = append(s.berths.list, berth{r.packet.Number, r.hold.Reserve(Place{}, s, 0)})
 }
 
 // Overdue gives up a berth: what waits comes at the end then.

@@ -160,14 +160,14 @@ func (h *Hold) Discard(r *Record) {
 	}
 }
 
-// Reserve keeps a place at the end for the records of d, which keeps size bytes
-// meanwhile. Without a time limit it calls d.Overdue before it returns.
-func (h *Hold) Reserve(d Deferred, size int) Place {
+// Reserve keeps a place at another one, or at the end, for the records of d, which keeps
+// size bytes meanwhile. Without a time limit it calls d.Overdue before it returns.
+func (h *Hold) Reserve(at Place, d Deferred, size int) Place {
 	e := h.take()
 	e.deferred = d
 	e.weight = size
 	p := Place{e, e.serial}
-	h.link(e, &h.root)
+	h.link(e, h.at(at))
 	h.drain()
 	return p
 }

@@ -270,12 +270,29 @@ func (w *latecomer) Overdue(p Place) {
 	}
 }
 
+// A place that is kept at another one is in front of what is filled in there later.
+func TestPlaceAtAnother(t *testing.T) {
+	var j journal
+	h := NewHold(&j, DefaultHold)
+	h.Push(take(h, "a", 1, 0, AckNone))
+	p := h.Reserve(Place{}, &latecomer{hold: h}, 100)
+	h.Push(take(h, "b", 4, 1, AckNone))
+	q := h.Reserve(p, &latecomer{hold: h}, 100)
+	h.Fill(p, take(h, "p1", 2, 1, AckNone))
+	h.Done(p)
+	h.Fill(q, take(h, "q1", 3, 1, AckNone))
+	h.Done(q)
+	if got, want := j.text(), "a none; q1 none; p1 none; b none"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestPlaceFilledLateKeepsItsOrder(t *testing.T) {
 	var j journal
 	h := NewHold(&j, DefaultHold)
 	h.Push(take(h, "a", 1, 0, AckNone))
-	p := h.Reserve(&latecomer{hold: h}, 100)
-	q := h.Reserve(&latecomer{hold: h}, 100)
+	p := h.Reserve(Place{}, &latecomer{hold: h}, 100)
+	q := h.Reserve(Place{}, &latecomer{hold: h}, 100)
 	h.Push(take(h, "b", 4, 1, AckNone))
 	h.Fill(q, take(h, "q1", 3, 1, AckNone))
 	h.Done(q)
@@ -309,7 +326,7 @@ func TestPlaceIsDecodedWithDefaultsWhenTheTimeIsUp(t *testing.T) {
 	}{
 		{"by capture time", func(h *Hold) { h.Advance(at(2000)) }, "p1 none; p2 none; b none"},
 		{"at the end", func(h *Hold) { h.Close() }, "p1 none; p2 none; b none"},
-		{"because of its size", func(h *Hold) { h.Reserve(&latecomer{hold: h}, HoldBytes) },
+		{"because of its size", func(h *Hold) { h.Reserve(Place{}, &latecomer{hold: h}, HoldBytes) },
 			"p1 none; p2 none; b none"},
 		{"not yet", func(h *Hold) { h.Advance(at(1999)) }, ""},
 	}
@@ -317,7 +334,7 @@ func TestPlaceIsDecodedWithDefaultsWhenTheTimeIsUp(t *testing.T) {
 		var j journal
 		h := NewHold(&j, DefaultHold)
 		h.Advance(start)
-		h.Reserve(&latecomer{h, []string{"p1", "p2"}}, 100)
+		h.Reserve(Place{}, &latecomer{h, []string{"p1", "p2"}}, 100)
 		h.Push(take(h, "b", 2, 1, AckNone))
 		tt.do(h)
 		if got := j.text(); got != tt.want {
@@ -327,7 +344,7 @@ func TestPlaceIsDecodedWithDefaultsWhenTheTimeIsUp(t *testing.T) {
 
 	var j journal
 	h := NewHold(&j, 0)
-	p := h.Reserve(&latecomer{h, []string{"p1"}}, 100)
+	p := h.Reserve(Place{}, &latecomer{h, []string{"p1"}}, 100)
 	if got, want := j.text(), "p1 none"; got != want || p.Open() {
 		t.Errorf("without holding: got %q, want %q; open %v", got, want, p.Open())
 	}
@@ -337,7 +354,7 @@ func TestRecordsInAPlaceAreAsOldAsThePlace(t *testing.T) {
 	var j journal
 	h := NewHold(&j, DefaultHold)
 	h.Advance(start)
-	p := h.Reserve(&latecomer{hold: h}, 100)
+	p := h.Reserve(Place{}, &latecomer{hold: h}, 100)
 	h.Push(take(h, "b", 2, 1000, AckPending))
 	h.Advance(at(1900))
 	h.Fill(p, take(h, "p1", 1, 0, AckPending))
@@ -491,7 +508,7 @@ func TestHoldAgainstANaiveModel(t *testing.T) {
 			case 0:
 				s := &slot{h, &model, len(model.groups)}
 				model.groups = append(model.groups, nil)
-				places = append(places, open{s, h.Reserve(s, random.IntN(100))})
+				places = append(places, open{s, h.Reserve(Place{}, s, random.IntN(100))})
 			case 1:
 				if len(places) > 0 {
 					k := random.IntN(len(places))
@@ -567,7 +584,7 @@ func TestHoldAllocatesNothingOnceWarm(t *testing.T) {
 			}
 			h.Push(r)
 			if i == 5 {
-				p := h.Reserve(w, 100)
+				p := h.Reserve(Place{}, w, 100)
 				h.Done(p)
 			}
 		}

@@ -90,6 +90,11 @@ func (s *Session) Secrets() *Secrets { return &s.secrets }
 // Event reports something about the flow that c belongs to.
 func (s *Session) Event(c *Carrier, code, text string) { s.run.event(c, code, text) }
 
+// Reserve keeps a place for what d emits later, where records go now.
+func (s *Session) Reserve(d Deferred, size int) Place {
+	return s.run.hold.Reserve(s.run.place, d, size)
+}
+
 // At emits what f does at a place that was reserved for it, and closes the place.
 func (s *Session) At(p Place, f func()) {
 	r := s.run
@@ -486,7 +491,7 @@ func (r *run) wait(f *Flow, d *Datagram) {
 	if f.Session == nil && !slices.Contains(r.homeless, f) {
 		r.homeless = append(slices.DeleteFunc(r.homeless, func(x *Flow) bool { return x.Session != nil }), f)
 	}
-	w.place = r.hold.Reserve(w, len(w.bytes)+waitingBytes)
+	w.place = r.hold.Reserve(r.place, w, len(w.bytes)+waitingBytes)
 }
 
 // Overdue decodes what waits with what is known by now.

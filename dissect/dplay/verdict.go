@@ -135,7 +135,7 @@ func (c *conversation) weigh(f *frame) bool {
 	w.carrier.Packets = slices.Clone(f.Packets)
 	w.frame.Carrier, w.frame.data = &w.carrier, slices.Clone(f.data)
 	c.waiting = append(c.waiting, w)
-	p := c.session.Hold().Reserve(w, len(f.data)+waitingBytes)
+	p := c.session.Reserve(w, len(f.data)+waitingBytes)
 	if slices.Contains(c.waiting, w) { // else its time was up at once
 		w.place = p
 	}
