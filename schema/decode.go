@@ -8,11 +8,8 @@ import (
 	"opscope/schema/wire"
 )
 
-// Limits of decoding. They bound what one body can make the decoder do.
+// Limits of decoding, beside the schema's Bounds.
 const (
-	// MaxNodes is the largest number of values of one body. The largest real
-	// one, a BEHAVIOR of Wulfram, has some 3,000.
-	MaxNodes = 1 << 18
 	// maxEmpty is the largest count of elements that take no bits.
 	maxEmpty = 1 << 12
 )
@@ -47,6 +44,7 @@ type Decoder struct {
 	t       *Tree
 	far     int // where reading left off to go on elsewhere, at the furthest
 	missing bool
+	bounds  Bounds
 }
 
 // Missing returns the table entry that the last body needed and that nobody had
@@ -68,6 +66,7 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 	d.m.p, d.m.state, d.m.index = p, d.State, 0
 	d.m.origin, d.m.failed, d.m.fault = NoOrigin, false, ""
 	d.missing, d.far, d.Remarks, d.t = false, 0, d.Remarks[:0], t
+	d.bounds = p.limits()
 	d.r = wire.NewReader(t.Data[:(to+7)>>3], p.Name, d.Short)
 	d.r.Seek(from)
 	d.m.r = &d.r
@@ -350,7 +349,19 @@ func (d *Decoder) need(bytes int64) bool {
 	return true
 }
 
+// reached ends decoding at a bound.
+func (d *Decoder) reached(bound string, most int, of, got string) {
+	d.r.Fail("at most "+strconv.Itoa(most)+" "+of, got, wire.Malformed)
+	if err := d.r.Err(); err != nil {
+		err.Limit = bound
+	}
+}
+
 func (d *Decoder) bytes(f *Field, kind ValueKind, off, n int) bool {
+	if n > d.bounds.Text {
+		d.reached(BoundText, d.bounds.Text, "bytes in a field", strconv.Itoa(n))
+		return false
+	}
 	pos := d.r.Pos()
 	d.r.Skip(8 * n)
 	if d.r.Err() != nil {
@@ -520,8 +531,8 @@ func (d *Decoder) array(o *op, off int) bool {
 
 // few guards the number of values of a body.
 func (d *Decoder) few() bool {
-	if len(d.t.Nodes) > MaxNodes {
-		d.r.Fail("at most "+strconv.Itoa(MaxNodes)+" values", "more", wire.Malformed)
+	if len(d.t.Nodes) > d.bounds.Values {
+		d.reached(BoundValues, d.bounds.Values, "values", "more")
 	}
 	return d.r.Err() == nil
 }
@@ -536,16 +547,20 @@ func (d *Decoder) holds(count int64, least int) bool {
 	most := int64(maxEmpty)
 	switch {
 	case least > 0 && d.Short != wire.Malformed:
-		most = MaxNodes
+		most = int64(d.bounds.Values)
 	case least > 0:
 		most = int64(d.r.Left() / least)
 	}
-	most = min(most, int64(MaxNodes-len(d.t.Nodes)))
-	if count > most {
+	room := int64(d.bounds.Values - len(d.t.Nodes))
+	switch {
+	case count <= min(most, room):
+		return true
+	case count <= most && (least == 0 || count <= int64(d.r.Left()/least)):
+		d.reached(BoundValues, d.bounds.Values, "values", plural(int(count), "element"))
+	default:
 		d.r.Fail(plural(int(count), "element")+" of at least "+wire.Bits(least), wire.Bits(d.r.Left())+" left", d.Short)
-		return false
 	}
-	return true
+	return false
 }
 
 func (d *Decoder) optional(o *op, off int) bool {
