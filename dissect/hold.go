@@ -9,7 +9,7 @@ import (
 	"opscope/schema/wire"
 )
 
-// What a Hold keeps at most. A server under load sends some thousand records a
+// What a Hold keeps at most, unless told otherwise. A server under load sends some thousand records a
 // second, so that 2 s of them stay below all three.
 const (
 	DefaultHold = 2 * time.Second // twice the longest retry timer of the protocols here
@@ -38,11 +38,12 @@ const nodeBytes = 48
 // and where the caller uses Expire in wall time too. It counts from the arrival
 // of the packet: what fills a place is as old as the place.
 type Hold struct {
-	sink  Sink
-	limit time.Duration
-	seed  maphash.Seed // for the sums of payloads that streams compare
-	root  held         // of the ring: root.next is the oldest, root.prev the newest
-	out   []*held      // taken, and not pushed yet
+	sink                   Sink
+	limit                  time.Duration
+	mostRecords, mostBytes int
+	seed                   maphash.Seed // for the sums of payloads that streams compare
+	root                   held         // of the ring: root.next is the oldest, root.prev the newest
+	out                    []*held      // taken, and not pushed yet
 
 	now      time.Time // running maximum of capture time
 	wall     time.Time // last wall time, zero without
@@ -65,7 +66,8 @@ type Hold struct {
 type HoldStats struct {
 	Held    int // records and places in the queue now
 	Expired int // released because their time was up
-	Evicted int // released because HoldRecords or HoldBytes was reached
+	Evicted int // released because a limit was reached
+	Crowded int // of these, because of the number of records and places
 }
 
 // held is a record, or a place, with its neighbours in the queue.
@@ -110,10 +112,13 @@ type Deferred interface {
 // NewHold returns a Hold in front of sink. With a limit of 0 nothing waits:
 // records go straight to the sink, pending as they are.
 func NewHold(sink Sink, limit time.Duration) *Hold {
-	h := &Hold{sink: sink, limit: max(limit, 0), seed: maphash.MakeSeed()}
+	h := &Hold{sink: sink, limit: max(limit, 0), seed: maphash.MakeSeed(), mostRecords: HoldRecords, mostBytes: HoldBytes}
 	h.root.next, h.root.prev = &h.root, &h.root
 	return h
 }
+
+// Bound sets how many records and places the Hold keeps, and how many bytes.
+func (h *Hold) Bound(records, bytes int) { h.mostRecords, h.mostBytes = records, bytes }
 
 // Stats returns the counters.
 func (h *Hold) Stats() HoldStats {
@@ -303,7 +308,10 @@ func (h *Hold) giveUp(e *held) bool {
 	case h.now.Sub(e.since) >= h.limit, !e.wall.IsZero() && h.wall.Sub(e.wall) >= h.limit:
 		e.record.unacknowledged()
 		h.stats.Expired++
-	case h.records > HoldRecords, h.bytes > HoldBytes:
+	case h.records > h.mostRecords:
+		h.stats.Evicted++
+		h.stats.Crowded++
+	case h.bytes > h.mostBytes:
 		h.stats.Evicted++
 	default:
 		return false
@@ -438,7 +446,7 @@ func (h *Hold) recycle(e *held) {
 		e.ticket = nil
 	}
 	e.serial, e.weight, e.deferred, e.after = 0, 0, nil, nil
-	if h.freeCount >= HoldRecords || h.freeBytes+e.size() > HoldBytes {
+	if h.freeCount >= h.mostRecords || h.freeBytes+e.size() > h.mostBytes {
 		return
 	}
 	h.freeCount++

@@ -1,6 +1,7 @@
 package dissect
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/bits"
 	"net/netip"
@@ -108,6 +109,8 @@ type cursor struct {
 	offset  int // beyond the data where the capture cut a header that could do without
 	end     int // at least len(data)
 	tunnels int // entered so far
+
+	mostTunnels int
 }
 
 // rest returns what the layers so far carry, as far as captured.
@@ -151,7 +154,7 @@ func (c *cursor) short(layer string, n int) error {
 }
 
 // malformed returns the error for a field some bytes from here.
-func (c *cursor) malformed(layer, field string, at int, want string, got int) error {
+func (c *cursor) malformed(layer, field string, at int, want string, got int) *wire.Error {
 	return &wire.Error{
 		Layer:  layer,
 		Path:   field,
@@ -168,6 +171,8 @@ type LinkDecoder struct {
 	// looked for. Such a port is never taken for a tunnel's: the game on port 4789
 	// is a game. Nil means that no port does.
 	Owned func(port uint16) bool
+	// Tunnels is how deep tunnels may lie in each other; 0 means 4.
+	Tunnels int
 }
 
 // Decode reads the headers of p into h, of which nothing is kept from before.
@@ -178,7 +183,7 @@ type LinkDecoder struct {
 // broken header begins. That the capture cut the payload is no error.
 func (d *LinkDecoder) Decode(h *Headers, p *Packet) error {
 	*h = Headers{}
-	h.at = cursor{data: p.Data, end: max(p.Length, len(p.Data))}
+	h.at = cursor{data: p.Data, end: max(p.Length, len(p.Data)), mostTunnels: cmp.Or(d.Tunnels, maxTunnels)}
 	err := d.link(h, p.Link)
 	h.settle()
 	return err
@@ -189,7 +194,7 @@ func (d *LinkDecoder) Decode(h *Headers, p *Packet) error {
 // long the payload was on the wire. Offsets in errors count from its first byte.
 func (d *LinkDecoder) DecodeTransport(h *Headers, protocol uint8, payload []byte, length int) error {
 	h.Content, h.Piece = OtherIP, Piece{}
-	h.at = cursor{data: payload, end: max(length, len(payload)), tunnels: h.at.tunnels}
+	h.at = cursor{data: payload, end: max(length, len(payload)), tunnels: h.at.tunnels, mostTunnels: h.at.mostTunnels}
 	err := d.upper(h, protocol)
 	h.settle()
 	return err

@@ -21,6 +21,7 @@ var NoteCodes = []NoteCode{
 	{"conflict", Warning, "the same sequence as an earlier record, with other bytes"},
 	{"control_on_tcp", Warning, "a transport control, which the client rejects over TCP"},
 	{"datagram_too_large", Warning, "larger than what the client receives"},
+	{"defect", Warning, "the dissector failed on it, which is a defect of opscope; shown as bytes"},
 	{"delimiter_skipped", Notice, "FF FF in front of the first record was skipped"},
 	{"duplicate", Info, "the capture shows the same packet twice"},
 	{"empty_string", Info, "a string of length 0, which is not the normal form"},

@@ -33,6 +33,10 @@ type Options struct {
 	// leaves all as they are.
 	Schema func(*schema.Protocol) (*schema.Protocol, error)
 	File   int // index of the first capture among the inputs
+	Limits Limits
+	// Guard has a panic in a protocol's code cost one record, see Result.Defects. Tests
+	// leave it off.
+	Guard bool
 }
 
 // Pipeline dissects captures, one after the other, into one sink:
@@ -41,6 +45,7 @@ type Options struct {
 //	                                       -> datagram               ->
 type Pipeline struct {
 	options Options
+	limits  Limits
 	hold    *Hold
 	tally   tally
 	file    int
@@ -48,9 +53,10 @@ type Pipeline struct {
 
 // NewPipeline returns a pipeline in front of a sink.
 func NewPipeline(sink Sink, o Options) *Pipeline {
-	p := &Pipeline{options: o, file: o.File}
+	p := &Pipeline{options: o, limits: o.Limits.filled(), file: o.File}
 	p.tally.sink = sink
 	p.hold = NewHold(&p.tally, o.Hold)
+	p.hold.Bound(p.limits.HeldRecords, p.limits.HeldBytes)
 	return p
 }
 
@@ -72,6 +78,7 @@ type Result struct {
 	Summary  Summary
 	Sessions []*Session // with what they have learned: the open ones and the last that are over
 	Dropped  int        // sessions that were over earlier, and are not among them
+	Defects  []Defect   // of the protocols' code, each place once
 }
 
 // Run dissects one capture up to its end. Each capture has its own state. Beside an
@@ -85,13 +92,16 @@ func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 		return nil, err
 	}
 	r.link.Owned = r.owned
+	r.limit()
+	before := p.hold.Stats()
 	p.tally.summary = &r.summary
 	err := r.loop(ctx, src)
 	if end := r.end(); err == nil {
 		err = end
 	}
 	p.file++
-	return &Result{Summary: r.summary, Sessions: r.allSessions(), Dropped: r.dropped}, err
+	r.reached(before)
+	return &Result{Summary: r.summary, Sessions: r.allSessions(), Dropped: r.dropped, Defects: r.defects}, err
 }
 
 // run is the state of one capture.
@@ -128,10 +138,13 @@ type run struct {
 	arrived  Datagram
 	scratch  Scratch
 
-	place   Place // where records go: the end, or the place of a datagram that waited
-	summary Summary
-	foreign error // about the first packet of a link type that is not supported
-	err     error // the sink's first
+	place      Place // where records go: the end, or the place of a datagram that waited
+	summary    Summary
+	foreign    error // about the first packet of a link type that is not supported
+	defects    []Defect
+	lastDefect string // its place
+	covered    int64  // end of the last record emitted by a guarded call
+	err        error  // the sink's first
 }
 
 // Scratch is what the sessions of a run decode with, one after the other. It is
@@ -290,7 +303,7 @@ func (r *run) flow(h *Headers, t schema.Transport) (*Flow, reassembly.Side) {
 	k, side := keyOf(h, t)
 	f := r.flows.find(k)
 	if f == nil {
-		if len(r.flows.flows) >= MaxFlows {
+		if len(r.flows.flows) >= r.limits.Flows {
 			r.evict(r.flows.first)
 		}
 		f = r.flows.add(k, h, side)
@@ -336,7 +349,7 @@ func (r *run) recognizeContent(f *Flow, side reassembly.Side, data []byte) {
 		if f.protocol != nil && f.protocol != p {
 			continue
 		}
-		by, as := p.Recognize(f.Transport, data)
+		by, as := r.recognize(p, f.Transport, data)
 		if as == Foreign {
 			continue
 		}
@@ -636,7 +649,7 @@ func (r *run) sweep() {
 
 // evict makes room for another flow.
 func (r *run) evict(f *Flow) {
-	r.summary.Evictions++
+	r.summary.reached(LimitFlows, 1)
 	if f.state == accepted {
 		c := Carrier{Flow: f, Time: r.packet.Time, Digits: r.packet.Digits}
 		r.event(&c, "evicted", "forgotten after "+r.clock.Sub(f.last).Truncate(time.Second).String()+" of silence, to make room")

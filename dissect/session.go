@@ -66,7 +66,11 @@ func (s *Session) Record(c *Carrier) *Record {
 }
 
 // Emit hands on a record that Record returned.
-func (s *Session) Emit(r *Record) { s.run.push(r) }
+func (s *Session) Emit(r *Record) {
+	covered := r.Offset + int64(len(r.Raw))
+	s.run.push(r)
+	s.run.covered = covered
+}
 
 // Event reports something about the flow that c belongs to.
 func (s *Session) Event(c *Carrier, code, text string) { s.run.event(c, code, text) }
@@ -120,7 +124,7 @@ func (r *run) open(p Protocol, f *Flow, c *Carrier, joined bool, reason string) 
 	s := &Session{ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], Joined: joined}
 	s.confirmed = cmp.Or(int(s.schema.Limit("resync_packets")), confirmations)
 	s.Client, s.Server = f.ends()
-	s.conversation = p.Open(s)
+	s.conversation = r.converse(p, s)
 	k := hostsOf(s.Client, s.Server)
 	r.live[k] = append(r.live[k], s)
 	s.adopt(f)
@@ -215,7 +219,7 @@ func (r *run) release(s *Session, c *Carrier, reason string) {
 // keepSession keeps a session that is over for the result, in the place of the
 // oldest if there are too many.
 func (r *run) keepSession(s *Session) {
-	if len(r.over) == maxSessions {
+	if len(r.over) >= r.limits.Sessions {
 		r.over = slices.Delete(r.over, 0, 1)
 		r.dropped++
 	}
@@ -303,7 +307,7 @@ func (r *run) join(f *Flow, d *Datagram, final bool) *Session {
 	case free > 0:
 		return nil // a later datagram may say whose it is
 	}
-	_, as := f.protocol.Recognize(schema.UDP, d.Data)
+	_, as := r.recognize(f.protocol, schema.UDP, d.Data)
 	opening := as == Opening
 	reason := "first packet"
 	if opening {

@@ -423,9 +423,10 @@ func (s *stream) pass(n int) {
 
 // giveUp leaves a stream without frames alone.
 func (s *stream) giveUp() {
-	if s.garbage <= giveUpAfter {
+	if s.garbage <= int64(s.run().limits.ResyncBytes) {
 		return
 	}
+	s.run().summary.reached(LimitResyncBytes, 1)
 	s.pass(len(s.buf))
 	s.event("resync_failed", s.skippedText()+" without a frame; what follows is only counted")
 	s.state = counted

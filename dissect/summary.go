@@ -23,7 +23,9 @@ type Summary struct {
 	Segments       Segments
 	Conflicts      int // retransmitted segments with other bytes
 	Resyncs        int
-	Evictions      int            // because of a limit
+	Evictions      int            // flows, holes, fragments and records given up because of a limit
+	Limits         map[string]int // how often each limit was reached, by its name
+	Defects        int            // records lost to a defect of a dissector
 	Backward       int            // packets with a time before that of an earlier one
 	Unsupported    int            // packets of a link type that is not supported
 	OtherFlows     int            // of no known protocol
@@ -71,6 +73,7 @@ func (s *Summary) AddRecord(r *Record) {
 	s.UndecodedBytes += int64(len(r.Rest))
 	if r.Err != nil && r.Err.Kind <= wire.Incomplete {
 		s.Errors[r.Err.Kind]++
+		s.reached(r.Err.Limit, 1)
 	}
 	for _, n := range r.Notes {
 		s.Notes[n.Code]++
