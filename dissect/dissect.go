@@ -151,6 +151,7 @@ type Record struct {
 	Direction Direction
 	Transport schema.Transport
 	Src, Dst  netip.AddrPort
+	Passage   Passage // of its last packet
 
 	Protocol string
 	Message  string // wire name
@@ -198,7 +199,8 @@ type Carrier struct {
 	Time      time.Time
 	Digits    int
 
-	side reassembly.Side
+	side    reassembly.Side
+	passage Passage
 }
 
 // Frame is one message of a stream, as a Conversation takes it.

@@ -48,6 +48,13 @@ func (t PacketType) String() string {
 	return [...]string{"", "in", "broadcast", "multicast", "other host", "out"}[t]
 }
 
+// Passage is how a packet passed the host that captured it, as cooked captures tell.
+type Passage struct {
+	Type      PacketType
+	Interface int  // index on that host, 0 where the link layer does not tell
+	Presumed  bool // the length of its IP packet is that of the packet
+}
+
 // Headers is what the headers of one packet say. It is reused; Payload and
 // Options alias the packet's data.
 //
@@ -85,6 +92,8 @@ type Headers struct {
 	PayloadLength int
 	Surplus       int // bytes of the IP packet behind the end of the datagram
 
+	ip, transport []byte // what the checksums of IPv4 and of the transport cover, where all of it is there
+
 	at cursor
 }
 
@@ -94,6 +103,9 @@ type Piece struct {
 	Offset int    // bytes from the start of the whole IP payload
 	More   bool   // it is not the last
 }
+
+// Passage returns how the packet passed the host that captured it.
+func (h *Headers) Passage() Passage { return Passage{h.PacketType, h.Interface, h.Presumed} }
 
 // Source returns the address and port of the sender.
 func (h *Headers) Source() netip.AddrPort { return netip.AddrPortFrom(h.Src, h.SrcPort) }

@@ -42,6 +42,7 @@ var NoteCodes = []NoteCode{
 	{"out_of_window", Warning, "the sequence is outside of the receiver's window"},
 	{"padding_nonzero", Info, "the padding bits at the end are not zero"},
 	{"port_missed", Notice, "the usual clients do not see all of these ports"},
+	{"presumed_length", Info, "an IP length of 0, as segmentation offload leaves it; that of the packet is taken"},
 	{"protobuf_truncated", Warning, "a Protocol Buffers field ends before its length is reached"},
 	{"raw_fallback", Notice, "shown as bytes, because its layout could not be applied"},
 	{"resend_copy", Info, "a further copy that the sender sends by design"},

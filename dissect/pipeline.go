@@ -34,6 +34,7 @@ type Options struct {
 	Schema func(*schema.Protocol) (*schema.Protocol, error)
 	File   int // index of the first capture among the inputs
 	Limits Limits
+	Check  bool // tell of each packet with a wrong checksum
 	// Guard has a panic in a protocol's code cost one record, see Result.Defects. Tests
 	// leave it off.
 	Guard bool
@@ -407,10 +408,12 @@ func (r *run) datagram(h *Headers) {
 	if !r.decide(f, side, h.Payload) {
 		return
 	}
+	r.verify(f, side, h)
 	d := &r.arrived
 	*d = Datagram{
 		Carrier: Carrier{
 			Flow: f, Direction: f.direction(side), Packets: r.packets, Time: r.packet.Time, Digits: r.packet.Digits, side: side,
+			passage: h.Passage(),
 		},
 		Data: h.Payload, Length: h.PayloadLength, Pieces: r.parts,
 	}
@@ -435,6 +438,7 @@ func (r *run) segment(h *Headers) {
 		Side: side, Flags: reassembly.Flags(h.Flags), Seq: h.Seq, Ack: h.Ack,
 		Payload: h.Payload, Length: h.PayloadLength, Packet: r.packet.Number, Time: r.packet.Time,
 	}
+	r.verify(f, side, h)
 	if f.conn == nil {
 		f.conn = r.assembler.Connection(f)
 	}
@@ -444,6 +448,22 @@ func (r *run) segment(h *Headers) {
 	}
 	if f.done = f.conn != nil && f.conn.Done(); f.done && f.Session != nil {
 		r.close(f.Session, r.carrier(f), f.ending)
+	}
+}
+
+// verify counts a packet of a known protocol with a wrong checksum.
+func (r *run) verify(f *Flow, side reassembly.Side, h *Headers) {
+	if f.state != accepted && f.protocol == nil {
+		return
+	}
+	layer, given := h.wrongSum()
+	if layer == "" {
+		return
+	}
+	if r.summary.WrongSums++; r.options.Check {
+		c := r.carrier(f)
+		c.Direction, c.side = f.direction(side), side
+		r.event(c, "wrong_checksum", layer+" checksum 0x"+strconv.FormatUint(uint64(given), 16))
 	}
 }
 
@@ -709,7 +729,7 @@ func (r *run) record(c *Carrier, t Type) *Record {
 	rec.Type, rec.File, rec.Time, rec.Digits = t, r.file, c.Time, c.Digits
 	rec.Started, rec.Previous = r.started, r.previous
 	rec.Packets = append(rec.Packets, c.Packets...)
-	rec.Direction = c.Direction
+	rec.Direction, rec.Passage = c.Direction, c.passage
 	if f := c.Flow; f != nil {
 		rec.Flow, rec.Transport = f.ID, f.Transport
 		rec.Src, rec.Dst = f.Ends[c.side], f.Ends[c.side.Peer()]
@@ -721,7 +741,13 @@ func (r *run) record(c *Carrier, t Type) *Record {
 }
 
 // frameRecord returns an empty record of a frame or of a record in a datagram.
-func (r *run) frameRecord(c *Carrier) *Record { return r.record(c, FrameRecord) }
+func (r *run) frameRecord(c *Carrier) *Record {
+	rec := r.record(c, FrameRecord)
+	if c.passage.Presumed {
+		rec.note("presumed_length", "")
+	}
+	return rec
+}
 
 // push hands on a record.
 func (r *run) push(rec *Record) { r.sink(r.hold.Fill(r.place, rec)) }

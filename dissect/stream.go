@@ -270,7 +270,7 @@ func (s *stream) emit(f schema.Frame, data []byte, off int64, pieces []piece, mi
 // Packets are valid until the next call.
 func (s *stream) carrier(from, to int64, pieces []piece) Carrier {
 	r := s.run()
-	c := Carrier{Flow: s.flow, Direction: s.direction(), Digits: r.packet.Digits, side: s.side}
+	c := Carrier{Flow: s.flow, Direction: s.direction(), Digits: r.packet.Digits, side: s.side, passage: r.headers.Passage()}
 	r.carriers = r.carriers[:0]
 	for i := max(0, s.pieceAt(pieces, from)); i < len(pieces) && pieces[i].start < to; i++ {
 		if !slices.Contains(r.carriers, pieces[i].packet) {

@@ -27,6 +27,7 @@ type Summary struct {
 	Limits         map[string]int // how often each limit was reached, by its name
 	Defects        int            // records lost to a defect of a dissector
 	Backward       int            // packets with a time before that of an earlier one
+	WrongSums      int            // packets of known protocols with a wrong checksum
 	Unsupported    int            // packets of a link type that is not supported
 	OtherFlows     int            // of no known protocol
 	Errors         [3]int         // records with an error, by wire.Kind

@@ -232,7 +232,7 @@ func TestSecrets(t *testing.T) {
 		return strings.Contains(out, password) || strings.Contains(squeezed, inHex) || strings.Contains(strings.ToLower(squeezed), inHex)
 	}
 	for _, args := range [][]string{
-		nil, {"-v"}, {"-V"}, {"-x"}, {"-V", "-x"}, {"-T", "json"}, {"-T", "json", "--raw"}, {"--tables"}, {"--summary"},
+		nil, {"-v"}, {"-V"}, {"-x"}, {"-V", "-x"}, {"-T", "json"}, {"-T", "json", "--raw"}, {"--tables"}, {"-q"}, {"-T", "json", "--summary"},
 	} {
 		args = append([]string{"decode", "--width", "-1", sessionCapture}, args...)
 		if shows(good(t, args...)) {

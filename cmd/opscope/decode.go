@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,9 +40,11 @@ type decodeOptions struct {
 	hex      bool
 	raw      bool
 	tables   bool
-	summary  bool
+	summary  string // "" for none, auto, text or json
+	limit    []string
 	hold     time.Duration
 	holdSet  bool
+	check    bool
 	lenient  bool
 	secrets  bool
 	color    string
@@ -60,7 +63,9 @@ by their content) and prints a line for each record of a known protocol. "-" is
 standard input. It also reads its own NDJSON back.
 
 A protocol is recognised by its port, then by what its flows begin with; -d gives
-it another port, --protocol every flow.`,
+it another port, --protocol every flow.
+
+` + limitsHelp(),
 		Example: `  opscope decode pcaps/wulfram/session.pcapng
   opscope decode -v -x pcaps/wulfram/session.pcapng
   opscope decode -T json pcaps/wulfram/session.pcapng | jq .message
@@ -86,8 +91,11 @@ it another port, --protocol every flow.`,
 	f.BoolVarP(&o.hex, "hex", "x", false, "the bytes of each record, marked with its fields")
 	f.BoolVar(&o.raw, "raw", false, "with -T json: the bytes of each record as \"raw\"")
 	f.BoolVar(&o.tables, "tables", false, "print what each session has learned, with the origin of each entry, instead of the records")
-	f.BoolVar(&o.summary, "summary", false, "the counters after the records of each file; with -T json as an object")
+	f.StringVar(&o.summary, "summary", "", "the counters of each file on standard error, as `FORMAT` text or json; with -T json the last object of the output")
+	f.Lookup("summary").NoOptDefVal = "auto"
 	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
+	f.StringArrayVar(&o.limit, "limit", nil, "set the limit `NAME=N`, of those below; repeatable")
+	f.BoolVar(&o.check, "check", false, "tell of each packet with a wrong checksum; all are decoded and counted")
 	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
 	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
@@ -132,7 +140,7 @@ func decode(ctx context.Context, s streams, files []string, o *decodeOptions) er
 		if errors.As(err, &e) {
 			return err
 		}
-		fmt.Fprintln(s.err, "opscope: "+err.Error())
+		complain(s.err, widen(err).Error())
 		failed = &exitError{exitInput, errors.New("")}
 	}
 	if err := d.out.Flush(); err != nil {
@@ -158,6 +166,7 @@ type decoding struct {
 	assigned  []dissect.Assignment
 	schemas   map[string]*schema.Protocol // by name, with the user's files over them
 	times     sink.TimeFormat
+	limits    *limits
 	shown     int
 }
 
@@ -168,8 +177,14 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 		return nil, usage("-c %d: want a number of records, 0 for all", o.count)
 	case o.hold < 0:
 		return nil, usage("--hold %v: want a time such as 2s, 0 to hold nothing", o.hold)
+	case !slices.Contains([]string{"", "auto", "text", "json"}, o.summary):
+		return nil, usage("unknown --summary %q\ntry --summary text or --summary json", o.summary)
 	case o.tables && o.format == "json":
 		return nil, usage("--tables prints text, not JSON\ntry: without -T json")
+	}
+	var err error
+	if d.limits, err = parseLimits(o.limit); err != nil {
+		return nil, err
 	}
 	if err := d.choose(); err != nil {
 		return nil, err
@@ -239,6 +254,7 @@ func (d *decoding) overlayAll() error {
 			return &exitError{exitUsage, err}
 		}
 		name := s.Name
+		s = s.Bounded(d.limits.schema)
 		for _, dir := range d.schema {
 			over, err := s.Overlay(os.DirFS(dir), ".")
 			if err != nil {
@@ -357,11 +373,14 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 	if errors.As(err, &link) {
 		err = fmt.Errorf("%s: %w (packets: %d of %d)", name, err, result.Summary.Unsupported, result.Summary.Packets)
 	}
+	if result != nil {
+		d.told(name, result, err)
+	}
 	for _, w := range f.Warnings() {
-		fmt.Fprintf(d.err, "opscope: %s: %s\n", name, w)
+		complain(d.err, name+": "+w)
 	}
 	if err == nil && !d.quiet && len(result.Summary.Records) == 0 {
-		fmt.Fprintf(d.err, "opscope: %s: %s\n", name, nothingIn(&result.Summary))
+		complain(d.err, name+": "+nothingIn(&result.Summary))
 	}
 	if result != nil {
 		if e := d.epilogue(index, result); e != nil && err == nil {
@@ -369,6 +388,22 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 		}
 	}
 	return err
+}
+
+// noGuard is the environment variable that, when it is not empty, has a defect in a
+// dissector stop the program with its stack.
+const noGuard = "OPSCOPE_NO_GUARD"
+
+// told counts the limit that ended a file, and names the defects that it brought to
+// light.
+func (d *decoding) told(name string, r *dissect.Result, err error) {
+	var e *wire.Error
+	if errors.As(err, &e) {
+		r.Summary.Reached(e.Limit)
+	}
+	for i := range r.Defects {
+		complain(d.err, name+": "+r.Defects[i].Error())
+	}
 }
 
 // nothingIn says why a file gave no records, for somebody who waits for some.
@@ -382,9 +417,9 @@ func nothingIn(s *dissect.Summary) string {
 
 func (d *decoding) open(ctx context.Context, name string) (*capture.File, error) {
 	if name != "-" {
-		return capture.Open(name)
+		return d.limits.capture.Open(name)
 	}
-	return capture.OpenReader(name, newStandardInput(ctx, d.in, d.out))
+	return d.limits.capture.OpenReader(name, newStandardInput(ctx, d.in, d.out))
 }
 
 // packets dissects a capture.
@@ -395,13 +430,14 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 	}
 	p := dissect.NewPipeline(d, dissect.Options{
 		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: stdin, Schema: d.overlay, File: index,
+		Limits: d.limits.run, Check: d.check, Guard: os.Getenv(noGuard) == "",
 	})
 	return p.Run(ctx, src)
 }
 
 // records reads opscope's own NDJSON.
 func (d *decoding) records(ctx context.Context, name string, text io.Reader) (*dissect.Result, error) {
-	r := sink.NewReader(text, sink.ReaderOptions{Schema: d.schemaOf})
+	r := sink.NewReader(text, sink.ReaderOptions{Schema: d.schemaOf, MaxLine: d.limits.line})
 	var result dissect.Result
 	var bad error
 	for ctx.Err() == nil {
@@ -412,7 +448,8 @@ func (d *decoding) records(ctx context.Context, name string, text io.Reader) (*d
 			return &result, bad
 		case errors.As(err, &line):
 			result.Summary.Errors[line.Kind]++
-			fmt.Fprintf(d.err, "opscope: %s: %v\n", name, err)
+			result.Summary.Reached(line.Limit)
+			complain(d.err, name+": "+err.Error())
 			bad = fmt.Errorf("%s: some lines are no records", name)
 			continue
 		case err != nil:
@@ -439,16 +476,24 @@ func (d *decoding) epilogue(index int, r *dissect.Result) error {
 			return err
 		}
 	}
-	if !d.quiet && !d.summary {
+	if !d.quiet && d.summary == "" {
 		return nil
-	}
-	if d.json != nil {
-		return d.json.WriteSummary(index, &r.Summary)
 	}
 	if err := d.out.Flush(); err != nil {
 		return err
 	}
-	return sink.WriteSummary(d.streams.out, &r.Summary, d.times.Zone(nil))
+	out := d.err
+	if d.quiet {
+		out = d.streams.out
+	}
+	switch {
+	case d.json != nil && d.summary != "text":
+		return d.json.WriteSummary(index, &r.Summary)
+	case d.summary == "json":
+		j := sink.NewNDJSON(out, sink.NDJSONOptions{Immediate: true})
+		return j.WriteSummary(index, &r.Summary)
+	}
+	return sink.WriteSummary(out, &r.Summary, d.times.Zone(nil))
 }
 
 // useColor decides whether to colour: auto for a terminal, unless NO_COLOR says

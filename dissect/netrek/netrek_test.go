@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
 	"opscope/dissect/netrek"
+	"opscope/dissect/scene"
 	"opscope/schema"
 )
 

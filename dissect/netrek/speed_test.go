@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
+	"opscope/dissect/scene"
 )
 
 // counter is a sink that counts.
