@@ -80,11 +80,12 @@ type Flow struct {
 	evidence evidence
 	opened   bool // its SYN was seen
 
-	conn    *reassembly.Conn
-	streams []stream   // of a connection, by side
-	queue   []*waiting // datagrams that wait for context, oldest first
-	looks   int        // first datagrams or chunks that told nothing
-	owned   bool       // its session knows it by what it said
+	conn     *reassembly.Conn
+	streams  []stream   // of a connection, by side
+	queue    []*waiting // datagrams that wait for context, oldest first
+	segments Segments   // until it is known what it is
+	looks    int        // first datagrams or chunks that told nothing
+	owned    bool       // its session knows it by what it said
 
 	last       time.Time
 	done       bool   // the connection has ended

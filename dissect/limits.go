@@ -82,11 +82,16 @@ func (r *run) limit() {
 	r.link.Tunnels = l.Tunnels
 }
 
-// reached counts the limits that are kept elsewhere. before is what the Hold, which
+// reached takes over the counts that are kept elsewhere. before is what the Hold, which
 // captures share, had counted when this one began.
 func (r *run) reached(before HoldStats) {
 	s, hold := &r.summary, r.hold.Stats()
 	a, f := r.assembler.Limited(), r.fragments.Counters()
+	s.Fragments = Fragments{Duplicates: f.Duplicates, Refused: f.Refused}
+	for _, n := range f.Orphans {
+		s.Fragments.Incomplete += n
+	}
+	s.PeakWaiting = r.assembler.Peak()
 	s.reached(LimitStreamBytes, a.Bytes)
 	s.reached(LimitStreamSegments, a.Segments)
 	s.reached(LimitTotalBytes, a.Total)

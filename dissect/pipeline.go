@@ -522,6 +522,7 @@ func (f *Flow) begin(side reassembly.Side, now time.Time) {
 		}
 		r.open(f.protocol, f, &carrier, !f.opened, reason)
 	}
+	r.summary.Segments.add(&f.segments)
 	for i := range f.streams {
 		f.streams[i].begin()
 	}
@@ -569,17 +570,13 @@ func (f *Flow) Event(e reassembly.Event) {
 			s.joined = true
 		}
 	case reassembly.Retransmission, reassembly.SYNRetransmission, reassembly.Overlap:
-		if f.state == accepted {
-			r.summary.Segments.Retransmitted++
-		}
+		f.odd().Retransmitted++
 		return
 	case reassembly.KeepAlive:
-		r.summary.Segments.KeepAlives++
+		f.odd().KeepAlives++
 		return
 	case reassembly.OutOfOrder:
-		if f.state == accepted {
-			r.summary.Segments.OutOfOrder++
-		}
+		f.odd().OutOfOrder++
 		return
 	case reassembly.Conflict:
 		r.summary.Conflicts++
@@ -607,6 +604,15 @@ func (f *Flow) Event(e reassembly.Event) {
 		text = "half-closed by " + by(c.Direction)
 	}
 	r.event(&c, e.Kind.String(), text)
+}
+
+// odd returns where to count what is odd about segments: with the flow, as long as it
+// may be something else's.
+func (f *Flow) odd() *Segments {
+	if f.state == accepted {
+		return &f.run.summary.Segments
+	}
+	return &f.segments
 }
 
 // by names the side that sends in a direction.

@@ -21,6 +21,8 @@ type Summary struct {
 	LostBytes      int64 // in gaps
 	Retransmitted  int
 	Segments       Segments
+	Fragments      Fragments
+	PeakWaiting    int // the most bytes that waited for holes at a time
 	Conflicts      int // retransmitted segments with other bytes
 	Resyncs        int
 	Evictions      int            // flows, holes, fragments and records given up because of a limit
@@ -95,4 +97,18 @@ type Segments struct {
 	Retransmitted int // with nothing new, or in part
 	KeepAlives    int
 	OutOfOrder    int
+}
+
+// add adds the counts of o.
+func (s *Segments) add(o *Segments) {
+	s.Retransmitted += o.Retransmitted
+	s.KeepAlives += o.KeepAlives
+	s.OutOfOrder += o.OutOfOrder
+}
+
+// Fragments counts IP fragments of which nothing came.
+type Fragments struct {
+	Duplicates int // with nothing new
+	Refused    int // that fit no datagram
+	Incomplete int // datagrams of which only a part was captured
 }

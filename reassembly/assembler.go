@@ -52,6 +52,7 @@ type Assembler struct {
 
 	now      time.Time // the latest time that any packet had
 	held     int       // bytes that wait, in all connections
+	peak     int       // the most that did
 	waiting  waitList
 	spare    *held // released buffers
 	spareCap int   // bytes in them
@@ -87,6 +88,9 @@ func (a *Assembler) Tick(now time.Time) {
 		a.evict()
 	}
 }
+
+// Peak returns the most bytes that waited at a time, in all connections.
+func (a *Assembler) Peak() int { return a.peak }
 
 // Limited returns how many holes were given up so far because of a limit.
 func (a *Assembler) Limited() Limited { return a.limited }
