@@ -121,7 +121,8 @@ func lineOf(o map[string]any) string {
 	switch o["type"] {
 	case "record":
 		w = append(w, o["message"].(string))
-		if seq, ok := o["envelope"].(map[string]any)["seq"]; ok {
+		envelope, _ := o["envelope"].(map[string]any)
+		if seq, ok := envelope["seq"]; ok {
 			w = append(w, fmt.Sprint(seq))
 		}
 		for _, n := range o["notes"].([]any) {
