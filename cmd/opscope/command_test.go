@@ -472,7 +472,7 @@ func TestMan(t *testing.T) {
 // repository; all of its commands have some, and a line that says what for.
 func TestExamples(t *testing.T) {
 	t.Chdir("../..")
-	for _, args := range [][]string{{}, {"decode"}, {"schema", "list"}, {"schema", "show"}, {"schema", "check"}} {
+	for _, args := range [][]string{{}, {"decode"}, {"unknown"}, {"schema", "list"}, {"schema", "show"}, {"schema", "check"}} {
 		help := good(t, append(args, "--help")...)
 		_, examples, ok := strings.Cut(help, "Examples:\n")
 		if !ok {

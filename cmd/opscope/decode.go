@@ -14,6 +14,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"opscope/dissect"
@@ -78,10 +79,7 @@ it another port, --protocol every flow.
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `FILE`; repeatable, - is standard input")
-	f.StringVar(&o.protocol, "protocol", "", "take every flow for this `PROTOCOL`'s")
-	f.StringArrayVarP(&o.decodeAs, "decode-as", "d", nil, "give a port to a protocol, as `RULE` udp.port==7777,wulfram; repeatable")
-	f.StringArrayVar(&o.schema, "schema", nil, "read schema files of this `DIR` over the built-in ones; repeatable")
+	inputFlags(f, &o)
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (NDJSON, an object a line)")
 	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark; a ad adoy are local, in the zone that --summary names")
 	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records")
@@ -94,9 +92,7 @@ it another port, --protocol every flow.
 	f.StringVar(&o.summary, "summary", "", "the counters of each file on standard error, as `FORMAT` text or json; with -T json the last object of the output")
 	f.Lookup("summary").NoOptDefVal = "auto"
 	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
-	f.StringArrayVar(&o.limit, "limit", nil, "set the limit `NAME=N`, of those below; repeatable")
 	f.BoolVar(&o.check, "check", false, "tell of each packet with a wrong checksum; all are decoded and counted")
-	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
 	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
 	f.IntVar(&o.width, "width", 0, "columns of a line of text, -1 for no limit; 0 is the terminal's width, else 120")
@@ -113,18 +109,34 @@ it another port, --protocol every flow.
 	return c
 }
 
+// inputFlags adds the flags that say what is read, and how.
+func inputFlags(f *pflag.FlagSet, o *decodeOptions) {
+	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `FILE`; repeatable, - is standard input")
+	f.StringVar(&o.protocol, "protocol", "", "take every flow for this `PROTOCOL`'s")
+	f.StringArrayVarP(&o.decodeAs, "decode-as", "d", nil, "give a port to a protocol, as `RULE` udp.port==7777,wulfram; repeatable")
+	f.StringArrayVar(&o.schema, "schema", nil, "read schema files of this `DIR` over the built-in ones; repeatable")
+	f.StringArrayVar(&o.limit, "limit", nil, "set the limit `NAME=N`, of those that decode --help lists; repeatable")
+	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
+}
+
 // decode reads the files in turn.
 func decode(ctx context.Context, s streams, files []string, o *decodeOptions) error {
-	if len(files) == 0 {
-		return usage("no file to read\ntry: opscope decode FILE, or opscope decode - for standard input")
-	}
 	d, err := newDecoding(s, o)
 	if err != nil {
 		return err
 	}
+	return d.files(ctx, files)
+}
+
+// files reads files in turn. The error of one that could not be read as a whole is
+// printed, and leaves its exit code.
+func (d *decoding) files(ctx context.Context, files []string) error {
+	if len(files) == 0 {
+		return usage("no file to read\ntry: opscope decode FILE, or opscope decode - for standard input")
+	}
 	var failed error
 	for i, name := range files {
-		if len(files) > 1 && d.json == nil {
+		if len(files) > 1 && d.json == nil && d.gather == nil {
 			if err := d.heading(name); err != nil {
 				return &exitError{exitInput, fmt.Errorf("output: %w", err)}
 			}
@@ -140,13 +152,13 @@ func decode(ctx context.Context, s streams, files []string, o *decodeOptions) er
 		if errors.As(err, &e) {
 			return err
 		}
-		complain(s.err, widen(err).Error())
+		complain(d.err, widen(err).Error())
 		failed = &exitError{exitInput, errors.New("")}
 	}
 	if err := d.out.Flush(); err != nil {
 		return &exitError{exitInput, fmt.Errorf("output: %w", err)}
 	}
-	if o.lenient {
+	if d.lenient {
 		return nil
 	}
 	return failed
@@ -161,6 +173,7 @@ type decoding struct {
 	streams
 	out       dissect.Sink
 	json      *sink.NDJSON
+	gather    func(*dissect.Result) // takes each file's result; nothing is printed until all are read
 	protocols []dissect.Protocol
 	only      dissect.Protocol
 	assigned  []dissect.Assignment
@@ -372,6 +385,9 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 	var link *dissect.UnsupportedLinkError
 	if errors.As(err, &link) {
 		err = fmt.Errorf("%s: %w (packets: %d of %d)", name, err, result.Summary.Unsupported, result.Summary.Packets)
+	}
+	if result != nil && d.gather != nil {
+		d.gather(result)
 	}
 	if result != nil {
 		d.told(name, result, err)

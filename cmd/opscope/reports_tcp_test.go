@@ -417,7 +417,9 @@ func TestJoinedStreamIsShownAtOnce(t *testing.T) {
 		r, w := io.Pipe()
 		out := &watched{more: make(chan struct{}, 1)}
 		ended := make(chan int)
-		go func() { ended <- run(t.Context(), []string{"decode", "-T", format, "--width", "-1", "-"}, streams{r, out, io.Discard}) }()
+		go func() {
+			ended <- run(t.Context(), []string{"decode", "-T", format, "--width", "-1", "-"}, streams{r, out, io.Discard})
+		}()
 		if _, err := w.Write(s.Pcap(1)); err != nil {
 			t.Fatal(err)
 		}
