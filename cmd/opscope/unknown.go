@@ -22,7 +22,7 @@ of them together: opcodes and bodies without a layout, with their sizes and samp
 hex; records with bytes left over; fields at which decoding fails; and how much of each
 protocol was decoded. Secrets are masked in samples, too.`,
 		Example: `  opscope unknown pcaps/wulfram/session.pcapng
-  opscope unknown -T json pcaps/*/*.pcapng | jq '.unknown[] | {message, count}'`,
+  opscope unknown -T json pcaps/wulfram/session.pcapng pcaps/netrek/udp.pcapng | jq '.unknown[] | {message, count}'`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return unknown(c.Context(), s, append(o.read, args...), &o, samples)
 		},
