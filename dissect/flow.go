@@ -84,6 +84,7 @@ type Flow struct {
 	streams  []stream   // of a connection, by side
 	queue    []*waiting // datagrams that wait for context, oldest first
 	segments Segments   // until it is known what it is
+	unread   int64      // bytes of datagrams that came before that
 	looks    int        // first datagrams or chunks that told nothing
 	owned    bool       // its session knows it by what it said
 

@@ -406,8 +406,11 @@ func (r *run) ignore(f *Flow) {
 func (r *run) datagram(h *Headers) {
 	f, side := r.flow(h, schema.UDP)
 	if !r.decide(f, side, h.Payload) {
+		f.unread += int64(len(h.Payload))
 		return
 	}
+	r.summary.UndecodedBytes += f.unread
+	f.unread = 0
 	r.verify(f, side, h)
 	d := &r.arrived
 	*d = Datagram{
