@@ -19,6 +19,9 @@ import (
 
 // TestMain takes away what a machine could add to the output.
 func TestMain(m *testing.M) {
+	if os.Getenv(asMain) != "" {
+		main()
+	}
 	time.Local = time.UTC
 	for _, name := range []string{"NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"} {
 		os.Unsetenv(name)
