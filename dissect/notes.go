@@ -20,6 +20,7 @@ var NoteCodes = []NoteCode{
 	{"assumed_context", Notice, "decoded with a stated default, because nothing taught the real one"},
 	{"conflict", Warning, "the same sequence as an earlier record, with other bytes"},
 	{"control_on_tcp", Warning, "a transport control, which the client rejects over TCP"},
+	{"datagram_ignored", Notice, "the receiver ignores the datagram, because it came late"},
 	{"datagram_too_large", Warning, "larger than what the client receives"},
 	{"defect", Warning, "the dissector failed on it, which is a defect of opscope; shown as bytes"},
 	{"delimiter_skipped", Notice, "FF FF in front of the first record was skipped"},

@@ -303,6 +303,9 @@ func FuzzProtocolDatagrams(f *testing.F) {
 		f.Add(uint8(i), uint8(holding), joined)
 		f.Add(uint8(i), uint8(only|cut), joined)
 	}
+	// Sequences of Netrek that come late, in a session of their own.
+	late := pack(1, []byte("\x1d\x08\x00\x05\x03\x01\x00\x00\x00\x00\x00\x64"))
+	f.Add(uint8(1), uint8(holding|only), append(append([]byte{}, late...), pack(1, []byte("\x1d\x08\x00\x02\x03\x01\x00\x00\x00\x00\x00\x64"))...))
 	f.Fuzz(func(t *testing.T, which, keys uint8, data []byte) {
 		if len(data) > 1<<13 {
 			return
