@@ -51,7 +51,9 @@ func (r *run) converse(p Protocol, s *Session) (c Conversation) {
 	}
 	g := &guarded{run: r, protocol: s.schema.Name}
 	defer func() {
-		g.catch(recover(), nil)
+		if v := recover(); v != nil {
+			g.caught(v, nil)
+		}
 		c = g // NB: without a Conversation each of its methods panics, and is caught
 	}()
 	g.Conversation = p.Open(s)
@@ -62,7 +64,8 @@ func (r *run) converse(p Protocol, s *Session) (c Conversation) {
 func (r *run) recognize(p Protocol, t schema.Transport, data []byte) (by schema.Sender, as Recognition) {
 	if r.options.Guard {
 		defer func() {
-			if r.defect(recover(), r.schemas[p].Name, r.packets) {
+			if v := recover(); v != nil {
+				r.defect(v, r.schemas[p].Name, r.packets)
 				by, as = schema.AnySender, Foreign
 			}
 		}()
@@ -70,14 +73,11 @@ func (r *run) recognize(p Protocol, t schema.Transport, data []byte) (by schema.
 	return p.Recognize(t, data)
 }
 
-// catch takes what recover returned, and reports whether there was a panic.
-func (g *guarded) catch(v any, packets []int) bool { return g.run.defect(v, g.protocol, packets) }
+// caught notes a panic of the conversation.
+func (g *guarded) caught(v any, packets []int) { g.run.defect(v, g.protocol, packets) }
 
-// defect notes a panic, unless v is nil.
-func (r *run) defect(v any, protocol string, packets []int) bool {
-	if v == nil {
-		return false
-	}
+// defect notes a panic.
+func (r *run) defect(v any, protocol string, packets []int) {
 	r.summary.Defects++
 	d := Defect{Protocol: protocol, Text: fmt.Sprint(v), Place: place(), Count: 1}
 	if len(packets) > 0 {
@@ -91,7 +91,6 @@ func (r *run) defect(v any, protocol string, packets []int) bool {
 		r.defects = append(r.defects, d)
 	}
 	r.lastDefect = d.Place
-	return true
 }
 
 // place returns where the panic that is being recovered began, without the folders
@@ -115,7 +114,8 @@ func place() string {
 // Cut finds nothing where it panics, so that a boundary is looked for behind.
 func (g *guarded) Cut(d Direction, data []byte) (f schema.Frame, err *wire.Error) {
 	defer func() {
-		if g.catch(recover(), g.run.packets) {
+		if v := recover(); v != nil {
+			g.caught(v, g.run.packets)
 			f, err = schema.Frame{}, &wire.Error{Layer: g.protocol, Path: "envelope", Want: "a frame", Got: "a defect at " + g.run.lastDefect}
 		}
 	}()
@@ -125,7 +125,8 @@ func (g *guarded) Cut(d Direction, data []byte) (f schema.Frame, err *wire.Error
 // Doubt doubts nothing where it panics.
 func (g *guarded) Doubt(d Direction, frame, after []byte) (err *wire.Error) {
 	defer func() {
-		if g.catch(recover(), g.run.packets) {
+		if v := recover(); v != nil {
+			g.caught(v, g.run.packets)
 			err = nil
 		}
 	}()
@@ -135,7 +136,8 @@ func (g *guarded) Doubt(d Direction, frame, after []byte) (err *wire.Error) {
 // Plausible finds a frame implausible where it panics.
 func (g *guarded) Plausible(d Direction, frame []byte) (p Plausibility) {
 	defer func() {
-		if g.catch(recover(), g.run.packets) {
+		if v := recover(); v != nil {
+			g.caught(v, g.run.packets)
 			p = Implausible
 		}
 	}()
@@ -145,7 +147,8 @@ func (g *guarded) Plausible(d Direction, frame []byte) (p Plausibility) {
 // Claim claims nothing where it panics.
 func (g *guarded) Claim(d *Datagram) (c Claim) {
 	defer func() {
-		if g.catch(recover(), d.Packets) {
+		if v := recover(); v != nil {
+			g.caught(v, d.Packets)
 			c = Maybe
 		}
 	}()
@@ -155,7 +158,8 @@ func (g *guarded) Claim(d *Datagram) (c Claim) {
 // Tables returns nothing where it panics.
 func (g *guarded) Tables() (list []LearnedTable) {
 	defer func() {
-		if g.catch(recover(), nil) {
+		if v := recover(); v != nil {
+			g.caught(v, nil)
 			list = nil
 		}
 	}()
@@ -164,11 +168,11 @@ func (g *guarded) Tables() (list []LearnedTable) {
 
 // Frame shows a frame as bytes where it panics.
 func (g *guarded) Frame(f *Frame) {
-	c, data, size, offset := f.Carrier, f.Data, f.Size, f.Offset
-	outer, taken := g.begin(offset)
+	outer, taken := g.begin(f.Offset)
 	defer func() {
-		if g.catch(recover(), c.Packets) {
-			g.run.salvage(&c, data, size, offset, taken)
+		if v := recover(); v != nil {
+			g.caught(v, f.Packets)
+			g.run.salvage(&f.Carrier, f.Data, f.Size, f.Offset, taken)
 		}
 		g.run.covered = outer
 	}()
@@ -177,11 +181,11 @@ func (g *guarded) Frame(f *Frame) {
 
 // Datagram shows what is left of a datagram as bytes where it panics.
 func (g *guarded) Datagram(d *Datagram, final bool) (done bool) {
-	c, data, size := d.Carrier, d.Data, d.Length
 	outer, taken := g.begin(0)
 	defer func() {
-		if g.catch(recover(), c.Packets) {
-			g.run.salvage(&c, data, size, 0, taken)
+		if v := recover(); v != nil {
+			g.caught(v, d.Packets)
+			g.run.salvage(&d.Carrier, d.Data, d.Length, 0, taken)
 			done = true
 		}
 		g.run.covered = outer

@@ -161,8 +161,9 @@ func TestTrafficIsSound(t *testing.T) {
 
 // After its first rounds a pipeline takes packets without allocating.
 func TestPipelineAllocations(t *testing.T) {
-	for name, hold := range map[string]time.Duration{"without holding": 0, "holding": dissect.DefaultHold} {
+	for name, o := range map[string]dissect.Options{"without holding": {}, "holding": {Hold: dissect.DefaultHold}, "with the guard": {Guard: true}} {
 		t.Run(name, func(t *testing.T) {
+			o.Protocols = protocols.All
 			const warm, more = 4 << 20, 8 << 20
 			var before, after runtime.MemStats
 			var d discard
@@ -175,7 +176,7 @@ func TestPipelineAllocations(t *testing.T) {
 				}
 				return src.Next(p)
 			})
-			playInto(t, &d, watch, dissect.Options{Protocols: protocols.All, Hold: hold})
+			playInto(t, &d, watch, o)
 			runtime.ReadMemStats(&after)
 			n := after.Mallocs - before.Mallocs
 			t.Logf("%d allocations for %d records", n, d.records-records)
@@ -191,14 +192,15 @@ type sourceFunc func(p *dissect.Packet) error
 func (f sourceFunc) Next(p *dissect.Packet) error { return f(p) }
 
 func BenchmarkPipeline(b *testing.B) {
-	for name, hold := range map[string]time.Duration{"hold=0": 0, "hold=2s": dissect.DefaultHold} {
+	for name, o := range map[string]dissect.Options{"hold=0": {}, "hold=2s": {Hold: dissect.DefaultHold}, "guard": {Guard: true}} {
 		b.Run(name, func(b *testing.B) {
+			o.Protocols = protocols.All
 			const size = 16 << 20
 			b.SetBytes(size)
 			records := 0
 			for b.Loop() {
 				var d discard
-				playInto(b, &d, newTraffic(size), dissect.Options{Protocols: protocols.All, Hold: hold})
+				playInto(b, &d, newTraffic(size), o)
 				records += d.records
 			}
 			b.ReportMetric(float64(records)/b.Elapsed().Seconds()/1e6, "Mrec/s")

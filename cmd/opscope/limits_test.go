@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"opscope/dissect"
 	"opscope/dissect/scene"
 )
 
@@ -257,5 +258,16 @@ func TestPipeFiles(t *testing.T) {
 		} else if r.code != exitInput || strings.Count(r.err, "\n") != 1 {
 			t.Errorf("%s: exit code %d, %q", name, r.code, r.err)
 		}
+	}
+}
+
+// TestDefectsAreTold prints a defect of a dissector once, with its place.
+func TestDefectsAreTold(t *testing.T) {
+	var messages bytes.Buffer
+	d := &decoding{decodeOptions: &decodeOptions{}, streams: streams{err: &messages}}
+	d.told("x.pcap", &dissect.Result{Defects: []dissect.Defect{{Protocol: "wulfram", Text: "index out of range [3]", Place: "wulfram/learn.go:7", Packet: 12, Count: 3}}}, nil)
+	const want = "opscope: x.pcap: packet 12: defect in the dissector of wulfram at wulfram/learn.go:7: index out of range [3] (3 times)\n"
+	if messages.String() != want {
+		t.Errorf("got %q, want %q", messages.String(), want)
 	}
 }
