@@ -201,8 +201,7 @@ var streamReports = []report{
 	{"B13: a retransmission across the wrap brings its new bytes once", func(t *testing.T, e ends) {
 		s := &scene.Scene{}
 		c := s.TCP(e.client, e.server)
-		eight, four := scene.Frame(0x23, "\x00\x03ab\x00"), scene.Frame(0x05, "")+"\x00"
-		four = scene.Frame(0x57, "\x07")
+		eight, four := scene.Frame(0x23, "\x00\x03ab\x00"), scene.Frame(0x57, "\x07")
 		c.Next[fromServer] = 0xfffffffb
 		c.Open()
 		c.SegmentAt(fromServer, scene.ACK, 0xfffffffc, eight)
@@ -282,8 +281,7 @@ var streamReports = []report{
 		s := &scene.Scene{}
 		c := s.TCP(e.client, e.server)
 		c.Open()
-		at, data := c.Next[fromServer], chats(1, 2)[:40]+"" // 40 of 48 bytes
-		data = chats(1, 2)
+		at, data := c.Next[fromServer], chats(1, 2) // 48 bytes
 		part := func(from, to int) { c.SegmentAt(fromServer, scene.ACK, at+uint32(from), data[from:to]) }
 		part(0, 16)
 		part(8, 24)
