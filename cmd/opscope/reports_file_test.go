@@ -338,17 +338,11 @@ func TestMisnamedFiles(t *testing.T) {
 		}
 	}
 	for content, looks := range map[string]string{"hello\n": "text", "PK\x03\x04\x14\x00\x00\x00": "a zip archive", "\x7fELF\x02\x01\x01\x00": "an ELF program"} {
-		out := showFile2(t, []byte(content))
+		out := opscope(t, "decode", writeTemp(t, "x.pcap", []byte(content)))
 		if out.code != exitInput || !strings.Contains(out.err, "not a capture: looks like "+looks) || strings.Count(out.err, "\n") != 1 || out.out != "" {
 			t.Errorf("%q: exit code %d, %q", content, out.code, out.err)
 		}
 	}
-}
-
-// showFile2 decodes what is no capture.
-func showFile2(t *testing.T, data []byte) result {
-	t.Helper()
-	return opscope(t, "decode", writeTemp(t, "x.pcap", data))
 }
 
 // gone is a reader whose device goes away.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"opscope/dissect"
+	"opscope/dissect/capture"
 	"opscope/dissect/protocols"
 	"opscope/dissect/scene"
 	"opscope/dissect/sink"
@@ -60,6 +61,50 @@ func vectors(t testing.TB, protocol string) (list []vector) {
 		var some []vector
 		if json.Unmarshal(b, &some) == nil {
 			list = append(list, some...)
+		}
+	}
+	return list
+}
+
+// said is what one side says over one transport in a capture of this repository, which
+// the reference server has encoded.
+type said struct {
+	transport schema.Transport
+	server    bool
+	data      [][]byte // a datagram or the payload of a segment each
+}
+
+// recorded returns what is said in some captures of a protocol.
+func recorded(t testing.TB, x subject) (list []said) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "pcaps", x.schema.Name, "*.pcapng"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files[:min(len(files), 4)] {
+		f, err := capture.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d dissect.LinkDecoder
+		var h dissect.Headers
+		var p dissect.Packet
+		all := map[[2]bool]*said{}
+		for f.Next(&p) == nil {
+			if d.Decode(&h, &p) != nil || len(h.Payload) == 0 || h.Content != dissect.TCPContent && h.Content != dissect.UDPContent {
+				continue
+			}
+			k := [2]bool{h.Content == dissect.UDPContent, h.SrcPort < h.DstPort}
+			if all[k] == nil {
+				all[k] = &said{transport: schema.TCP, server: k[1]}
+				if k[0] {
+					all[k].transport = schema.UDP
+				}
+			}
+			all[k].data = append(all[k].data, bytes.Clone(h.Payload))
+		}
+		f.Close()
+		for _, s := range all {
+			list = append(list, *s)
 		}
 	}
 	return list
@@ -220,6 +265,17 @@ func FuzzProtocolStreams(f *testing.F) {
 				joined[side] = joined[side][:1<<12]
 			}
 		}
+		for _, s := range recorded(f, x) {
+			side := uint8(0)
+			if s.server {
+				side = fromServer
+			}
+			if data := bytes.Join(s.data, nil); s.transport == schema.TCP {
+				data = data[:min(len(data), 1<<12)]
+				f.Add(uint8(i), side|opened, []byte{255, 30}, data)
+				f.Add(uint8(i), side|lossy|holding, []byte{90}, data)
+			}
+		}
 		for side, data := range joined {
 			f.Add(uint8(i), uint8(side)|opened|mirrored, []byte{200, 90, 1}, data)
 			f.Add(uint8(i), uint8(side)|cut|only, []byte{120}, data)
@@ -302,6 +358,18 @@ func FuzzProtocolDatagrams(f *testing.F) {
 		}
 		f.Add(uint8(i), uint8(holding), joined)
 		f.Add(uint8(i), uint8(only|cut), joined)
+		for _, s := range recorded(f, x) {
+			var all []byte
+			for _, d := range s.data {
+				if side := uint8(0); s.transport == schema.UDP && len(all) < 1<<12 {
+					if s.server {
+						side = fromServer
+					}
+					all = append(all, pack(side, d)...)
+				}
+			}
+			f.Add(uint8(i), uint8(holding), all)
+		}
 	}
 	// Sequences of Netrek that come late, in a session of their own.
 	late := pack(1, []byte("\x1d\x08\x00\x05\x03\x01\x00\x00\x00\x00\x00\x64"))
