@@ -429,6 +429,8 @@ func TestCompletion(t *testing.T) {
 		"decode -T ":              "json\n",
 		"decode -t ":              "adoy\n",
 		"decode --color ":         "never\n",
+		"decode --summary=":       "json\n",
+		"decode --limit ":         "stream-bytes\n",
 		"schema show ":            "wulfram\n",
 		"schema show wulfram UPD": "UPDATE_ARRAY\n",
 	} {

@@ -100,7 +100,7 @@ it another port, --protocol every flow.
 	f.BoolVarP(&o.buffered, "line-buffered", "l", false, "write each record at once")
 	for flag, words := range map[string][]string{
 		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(),
-		"time": {"a", "ad", "adoy", "d", "dd", "e", "r", "u", "ud", "udoy"},
+		"time": {"a", "ad", "adoy", "d", "dd", "e", "r", "u", "ud", "udoy"}, "summary": {"text", "json"}, "limit": limitNames(),
 	} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // no such flag: the line above is wrong
@@ -449,37 +449,6 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 		Limits: d.limits.run, Check: d.check, Guard: os.Getenv(noGuard) == "",
 	})
 	return p.Run(ctx, src)
-}
-
-// records reads opscope's own NDJSON.
-func (d *decoding) records(ctx context.Context, name string, text io.Reader) (*dissect.Result, error) {
-	r := sink.NewReader(text, sink.ReaderOptions{Schema: d.schemaOf, MaxLine: d.limits.line})
-	var result dissect.Result
-	var bad error
-	for ctx.Err() == nil {
-		rec, err := r.Next()
-		var line *wire.Error
-		switch {
-		case errors.Is(err, io.EOF):
-			return &result, bad
-		case errors.As(err, &line):
-			result.Summary.Errors[line.Kind]++
-			result.Summary.Reached(line.Limit)
-			complain(d.err, name+": "+err.Error())
-			bad = fmt.Errorf("%s: some lines are no records", name)
-			continue
-		case err != nil:
-			return &result, err
-		}
-		if d.only != nil && rec.Protocol != "" && rec.Protocol != d.protocol {
-			continue
-		}
-		result.Summary.AddRecord(rec)
-		if err := d.Write(rec); err != nil {
-			return &result, err
-		}
-	}
-	return &result, context.Cause(ctx)
 }
 
 // epilogue prints what was asked for behind the records of a file.

@@ -271,3 +271,30 @@ func TestDefectsAreTold(t *testing.T) {
 		t.Errorf("got %q, want %q", messages.String(), want)
 	}
 }
+
+// TestForeignJSON reads JSON that is not opscope's: one line says so. Where there are
+// records among lines that are none, each of the first such lines is named.
+func TestForeignJSON(t *testing.T) {
+	record, _, _ := strings.Cut(good(t, "decode", "-T", "json", sessionCapture), "\n")
+	for name, c := range map[string]struct {
+		content string
+		lines   int
+	}{
+		"a document":             {"{\n" + strings.Repeat("  \"key\": 1,\n", 500) + "}\n", 1},
+		"one object":             {`{"name":"x"}` + "\n", 1},
+		"objects":                {strings.Repeat(`{"name":"x"}`+"\n", 500), 1},
+		"a record in the end":    {strings.Repeat("{}\n", 5) + record + "\n", 6},
+		"few behind a record":    {record + "\n" + strings.Repeat("{}\n", 5), 6},
+		"many behind a record":   {record + "\n" + strings.Repeat("{}\n", 500), 21},
+		"much before any record": {strings.Repeat("{}\n", 11) + record + "\n", 1},
+	} {
+		file := writeTemp(t, "x.json", []byte(c.content))
+		r := opscope(t, "decode", file)
+		if n := strings.Count(r.err, "\n"); r.code != exitInput || n != c.lines {
+			t.Errorf("%s: exit code %d, %d lines, want %d\n%s", name, r.code, n, c.lines, r.err)
+		}
+		if c.lines == 1 && !strings.Contains(r.err, "looks like JSON of something else") {
+			t.Errorf("%s: %s", name, r.err)
+		}
+	}
+}
