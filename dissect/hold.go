@@ -57,6 +57,9 @@ type Hold struct {
 	stats   HoldStats
 	err     error // the sink's first
 
+	remembered int         // records that the streams of sessions remember
+	remembers  map[int]int // of them, those of each session
+
 	free      *held // by next
 	freeCount int
 	freeBytes int // that the free ones keep
@@ -115,6 +118,21 @@ func NewHold(sink Sink, limit time.Duration) *Hold {
 	h := &Hold{sink: sink, limit: max(limit, 0), seed: maphash.MakeSeed(), mostRecords: HoldRecords, mostBytes: HoldBytes}
 	h.root.next, h.root.prev = &h.root, &h.root
 	return h
+}
+
+// remember counts what the streams of a session remember more.
+func (h *Hold) remember(session, records int) {
+	if h.remembers == nil {
+		h.remembers = map[int]int{}
+	}
+	h.remembers[session] += records
+	h.remembered += records
+}
+
+// forgetSession takes a session's share off the count, as its streams are dropped.
+func (h *Hold) forgetSession(session int) {
+	h.remembered -= h.remembers[session]
+	delete(h.remembers, session)
 }
 
 // Bound sets how many records and places the Hold keeps, and how many bytes.

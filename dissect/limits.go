@@ -29,6 +29,10 @@ type Limits struct {
 	// HeldRecords and HeldBytes bound the Hold: records and places; bytes copied, bytes
 	// of datagrams that wait, and decoded nodes.
 	HeldRecords, HeldBytes int
+	// Remembered is how many records the streams of all sessions remember, of some 170
+	// bytes each, to tell copies and acknowledgements; the sessions that were quiet the
+	// longest make room.
+	Remembered int
 	// Tunnels is how deep tunnels may lie in each other.
 	Tunnels int
 }
@@ -40,7 +44,8 @@ var DefaultLimits = Limits{
 	ResyncBytes: giveUpAfter,
 	Fragments:   reassembly.DefaultFragmentSets, FragmentBytes: reassembly.DefaultFragmentBytes,
 	HeldRecords: HoldRecords, HeldBytes: HoldBytes,
-	Tunnels: maxTunnels,
+	Remembered: 1 << 20,
+	Tunnels:    maxTunnels,
 }
 
 // The names of limits in Summary.Limits, beside those of schema.Bounds and of the
@@ -56,6 +61,7 @@ const (
 	LimitFragmentBytes  = "fragment-bytes"
 	LimitHeldRecords    = "held-records"
 	LimitHeldBytes      = "held-bytes"
+	LimitRemembered     = "remembered"
 	LimitTunnels        = "tunnels"
 )
 
@@ -68,7 +74,7 @@ func (l Limits) filled() Limits {
 		TotalBytes: cmp.Or(l.TotalBytes, d.TotalBytes), ResyncBytes: cmp.Or(l.ResyncBytes, d.ResyncBytes),
 		Fragments: cmp.Or(l.Fragments, d.Fragments), FragmentBytes: cmp.Or(l.FragmentBytes, d.FragmentBytes),
 		HeldRecords: cmp.Or(l.HeldRecords, d.HeldRecords), HeldBytes: cmp.Or(l.HeldBytes, d.HeldBytes),
-		Tunnels: cmp.Or(l.Tunnels, d.Tunnels),
+		Remembered: cmp.Or(l.Remembered, d.Remembered), Tunnels: cmp.Or(l.Tunnels, d.Tunnels),
 	}
 }
 
@@ -101,7 +107,7 @@ func (r *run) reached(before HoldStats) {
 	s.reached(LimitHeldBytes, hold.Evicted-hold.Crowded-(before.Evicted-before.Crowded))
 	s.reached(LimitSessions, r.dropped)
 	for _, name := range []string{
-		LimitFlows, LimitStreamBytes, LimitStreamSegments, LimitTotalBytes, LimitFragments, LimitFragmentBytes, LimitHeldRecords, LimitHeldBytes,
+		LimitFlows, LimitRemembered, LimitStreamBytes, LimitStreamSegments, LimitTotalBytes, LimitFragments, LimitFragmentBytes, LimitHeldRecords, LimitHeldBytes,
 	} {
 		s.Evictions += s.Limits[name]
 	}

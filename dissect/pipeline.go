@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -222,6 +223,7 @@ func (r *run) take(p *Packet) {
 		r.sink(r.hold.Expire(time.Now()))
 	}
 	r.sweep()
+	r.crowd()
 
 	h := &r.headers
 	if err := r.link.Decode(h, p); err != nil {
@@ -305,7 +307,7 @@ func (r *run) flow(h *Headers, t schema.Transport) (*Flow, reassembly.Side) {
 	f := r.flows.find(k)
 	if f == nil {
 		if len(r.flows.flows) >= r.limits.Flows {
-			r.evict(r.flows.first)
+			r.evict(r.flows.first, LimitFlows)
 		}
 		f = r.flows.add(k, h, side)
 		f.run = r
@@ -676,9 +678,30 @@ func (r *run) sweep() {
 	}
 }
 
-// evict makes room for another flow.
-func (r *run) evict(f *Flow) {
-	r.summary.reached(LimitFlows, 1)
+// crowd makes room where the sessions remember too much: all flows of those that were
+// quiet the longest go. It goes on until an eighth is free, so that it has something to
+// do now and then only.
+func (r *run) crowd() {
+	most := r.limits.Remembered
+	if r.hold.remembered <= most {
+		return
+	}
+	for f := r.flows.first; f != nil && r.hold.remembered > most-most/8; {
+		s := f.Session
+		if s == nil || r.hold.remembers[s.ID] == 0 || s == r.flows.last.Session {
+			f = f.next
+			continue
+		}
+		for _, x := range slices.Clone(s.Flows) {
+			r.evict(x, LimitRemembered)
+		}
+		f = r.flows.first
+	}
+}
+
+// evict makes room for another flow, because of a limit.
+func (r *run) evict(f *Flow, limit string) {
+	r.summary.reached(limit, 1)
 	if f.state == accepted {
 		c := Carrier{Flow: f, Time: r.packet.Time, Digits: r.packet.Digits}
 		r.event(&c, "evicted", "forgotten after "+r.clock.Sub(f.last).Truncate(time.Second).String()+" of silence, to make room")
@@ -719,6 +742,7 @@ func (r *run) end() error {
 		r.finish(f)
 	}
 	r.sink(r.hold.Close())
+	r.hold.remembered, r.hold.remembers = 0, nil // the next capture has sessions of its own
 	return r.err
 }
 

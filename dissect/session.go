@@ -111,7 +111,10 @@ func (s *Session) Restart(c *Carrier, reason string, tables []LearnedTable) {
 	old := &Session{ID: s.ID, Client: s.Client, Server: s.Server, Joined: s.Joined, protocol: s.protocol, schema: s.schema, tables: tables, closed: true}
 	r.keepSession(old)
 	r.sessions++
+	share := r.hold.remembers[s.ID]
+	r.hold.forgetSession(s.ID)
 	s.ID, s.Joined, s.closed = r.sessions, false, false
+	r.hold.remember(s.ID, share) // its streams go on
 	r.sessionRecord(s, c, "opened", reason)
 }
 
@@ -213,6 +216,7 @@ func remove[K comparable](lists map[K][]*Session, k K, s *Session) {
 func (r *run) release(s *Session, c *Carrier, reason string) {
 	r.close(s, c, reason)
 	s.tables, s.conversation = s.conversation.Tables(), nil
+	r.hold.forgetSession(s.ID)
 	r.keepSession(s)
 }
 

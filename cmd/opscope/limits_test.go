@@ -59,6 +59,14 @@ func TestEachLimit(t *testing.T) {
 	for i := 1; i < 10; i++ {
 		w.Send(fromClient, scene.Viewpoint(i, i))
 	}
+	rivals := &scene.Scene{} // two sessions with sequences
+	_, one := greet(rivals, e)
+	one.Send(fromClient, scene.Original(1), scene.Viewpoint(1, 1))
+	two := rivals.UDP("10.0.0.9:50112", e.server)
+	two.Send(fromClient, scene.Original(1))
+	for i := 1; i < 10; i++ {
+		two.Send(fromClient, scene.Viewpoint(i, i))
+	}
 	tunnels := &scene.Scene{Around: scene.VXLAN(1)}
 	greet(tunnels, e)
 	text := &scene.Scene{}
@@ -78,6 +86,7 @@ func TestEachLimit(t *testing.T) {
 		"resync-bytes": {noise.Pcap(1), 10_000},
 		"fragments":    {pieces.Pcap(1), 1}, "fragment-bytes": {pieces.Pcap(1), 200},
 		"held-records": {waits.Pcap(1), 3}, "held-bytes": {waits.Pcap(1), 200},
+		"remembered":   {rivals.Pcap(1), 10},
 		"tunnels":      {tunnels.Pcap(1), 0},
 		"packet-bytes": {plainSession(), 60}, "block-bytes": {ng, 200}, "ratio": {bomb, 100},
 		"line-bytes": {[]byte(ndjson), 300},
