@@ -29,9 +29,9 @@ type Limits struct {
 	// HeldRecords and HeldBytes bound the Hold: records and places; bytes copied, bytes
 	// of datagrams that wait, and decoded nodes.
 	HeldRecords, HeldBytes int
-	// Remembered is how many records the streams of all sessions remember, of some 170
-	// bytes each, to tell copies and acknowledgements; the sessions that were quiet the
-	// longest make room.
+	// Remembered is how many records the streams of all sessions remember, to tell copies
+	// and acknowledgements, and how many entries their tables have, of some 170 bytes
+	// each; the sessions that were quiet the longest make room.
 	Remembered int
 	// Tunnels is how deep tunnels may lie in each other.
 	Tunnels int

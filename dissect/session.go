@@ -28,6 +28,7 @@ type Session struct {
 	confirmed    int  // frames in a row that must fit where a boundary is found by trial
 	learned      bool // something that datagrams may wait for
 	closed       bool
+	entries      int      // of its tables, as far as they are counted
 	opening      *opening // nil once it has been reported
 }
 
@@ -68,8 +69,21 @@ func (s *Session) Record(c *Carrier) *Record {
 // Emit hands on a record that Record returned.
 func (s *Session) Emit(r *Record) {
 	covered := r.Offset + int64(len(r.Raw))
+	if r.Packet != nil && len(r.Packet.Teaches) > 0 {
+		s.weigh()
+	}
 	s.run.push(r)
 	s.run.covered = covered
+}
+
+// weigh counts the entries of the session's tables as so many records that it remembers.
+func (s *Session) weigh() {
+	entries := 0
+	for _, t := range s.conversation.Tables() {
+		entries += t.Table.Len()
+	}
+	s.run.hold.remember(s.ID, entries-s.entries)
+	s.entries = entries
 }
 
 // Event reports something about the flow that c belongs to.

@@ -42,7 +42,7 @@ var allLimits = []limit{
 	{dissect.LimitFragmentBytes, dissect.DefaultLimits.FragmentBytes, "bytes that do", func(l *limits) *int { return &l.run.FragmentBytes }},
 	{dissect.LimitHeldRecords, dissect.DefaultLimits.HeldRecords, "records held for an acknowledgement or for context", func(l *limits) *int { return &l.run.HeldRecords }},
 	{dissect.LimitHeldBytes, dissect.DefaultLimits.HeldBytes, "bytes of them", func(l *limits) *int { return &l.run.HeldBytes }},
-	{dissect.LimitRemembered, dissect.DefaultLimits.Remembered, "records that sessions remember, to tell copies and acknowledgements", func(l *limits) *int { return &l.run.Remembered }},
+	{dissect.LimitRemembered, dissect.DefaultLimits.Remembered, "records and learned entries that sessions remember", func(l *limits) *int { return &l.run.Remembered }},
 	{dissect.LimitTunnels, dissect.DefaultLimits.Tunnels, "tunnels within each other", func(l *limits) *int { return &l.run.Tunnels }},
 	{capture.LimitPacket, capture.DefaultLimits.Packet, "bytes of a packet", func(l *limits) *int { return &l.capture.Packet }},
 	{capture.LimitBlock, capture.DefaultLimits.Block, "bytes of a pcapng block with a packet or an interface", func(l *limits) *int { return &l.capture.Block }},
