@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 
+	"opscope/dissect/protocols"
 	"opscope/dissect/scene"
 )
 
@@ -269,6 +270,72 @@ func TestALossyStream(t *testing.T) {
 			}
 			linear(t, total/4, func(n int) *measured { return process(t, lossy(n, 20, payload())) })
 		})
+	}
+}
+
+// TestNoiseInEachProtocol gives noise of several kinds to each protocol there is, in both
+// directions, as a stream and as datagrams: the time that it takes grows as the noise does.
+func TestNoiseInEachProtocol(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	kinds := map[string]func([]byte){
+		"noise": func(b []byte) {
+			for i := range b {
+				b[i] = byte(random.Uint32())
+			}
+		},
+		"zeros": func(b []byte) { clear(b) },
+		"small numbers": func(b []byte) {
+			for i := range b {
+				b[i] = byte(random.Uint32N(70))
+			}
+		},
+	}
+	const size = 1400
+	for _, p := range protocols.All {
+		known, err := p.Schema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for kind, fill := range kinds {
+			for _, from := range []scene.Side{fromClient, fromServer} {
+				for _, transport := range []string{"tcp", "udp"} {
+					t.Run(known.Name+"/"+kind+"/"+transport+"/"+[]string{"c2s", "s2c"}[from], func(t *testing.T) {
+						s := &scene.Scene{}
+						headers := tcpHeaders
+						if transport == "tcp" {
+							c := s.TCP("10.0.0.2:50111", "10.0.0.1:7777")
+							c.Open()
+							c.Send(from, strings.Repeat("x", size))
+						} else {
+							headers = 14 + 20 + 8
+							s.UDP("10.0.0.2:50112", "10.0.0.1:7777").Send(from, strings.Repeat("x", size))
+						}
+						list := templates(s)
+						opening, b := list[:len(list)-1], list[len(list)-1]
+						start := binary.BigEndian.Uint32(b[atSequence:])
+						linear(t, scaled(1_000_000), func(total int) *measured {
+							m := process(t, newFeed(time.Millisecond, func(n int) []byte {
+								switch n -= len(opening); {
+								case n < 0:
+									return opening[n+len(opening)]
+								case n*size >= total:
+									return nil
+								}
+								fill(b[headers:])
+								if transport == "tcp" {
+									put32(b, atSequence, start+uint32(n*size))
+								}
+								return b
+							}), "--protocol", known.Name)
+							if m.code != exitDone || m.err != "" || m.rss > 150*mebi && !raceDetector {
+								t.Errorf("exit code %d, %d MiB, %q", m.code, m.rss/mebi, m.err)
+							}
+							return m
+						})
+					})
+				}
+			}
+		}
 	}
 }
 
