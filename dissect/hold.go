@@ -38,17 +38,18 @@ const nodeBytes = 48
 // and where the caller uses Expire in wall time too. It counts from the arrival
 // of the packet: what fills a place is as old as the place.
 type Hold struct {
-	sink                   Sink
-	limit                  time.Duration
-	mostRecords, mostBytes int
-	seed                   maphash.Seed // for the sums of payloads that streams compare
-	root                   held         // of the ring: root.next is the oldest, root.prev the newest
-	out                    []*held      // taken, and not pushed yet
+	sink  Sink
+	limit time.Duration
+	seed  maphash.Seed // for the sums of payloads that streams compare
+	root  held         // of the ring: root.next is the oldest, root.prev the newest
+	out   []*held      // taken, and not pushed yet
 
 	now      time.Time // running maximum of capture time
 	wall     time.Time // last wall time, zero without
 	closing  bool      // the capture is over: every time is up
 	draining bool
+
+	mostRecords, mostBytes int // in the queue
 
 	file, n int // the last record's File and N
 	serial  uint64

@@ -168,7 +168,7 @@ func TestFlowsThatNeverEnd(t *testing.T) {
 		args[1] = "flows=6553"
 	}
 	m := play(flows, args...)
-	m.bounded(t, 450*mebi)
+	m.bounded(t, 640*mebi)
 	most := map[bool]int{true: 65536, false: 6553}[flows > 65536]
 	if got := m.summary["limits"].(map[string]any)["flows"]; got != float64(flows-most) || m.code != exitDone {
 		t.Errorf("exit code %d, %v flows evicted, want %d", m.code, got, flows-most)
