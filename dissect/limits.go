@@ -29,6 +29,9 @@ type Limits struct {
 	// HeldRecords and HeldBytes bound the Hold: records and places; bytes copied, bytes
 	// of datagrams that wait, and decoded nodes.
 	HeldRecords, HeldBytes int
+	// Candidates is how many sessions, the newest, a datagram is compared with to find its
+	// own, and how many flows may wait for theirs.
+	Candidates int
 	// Remembered is how many records the streams of all sessions remember, to tell copies
 	// and acknowledgements, and how many entries their tables have, of some 170 bytes
 	// each; the sessions that were quiet the longest make room.
@@ -44,6 +47,7 @@ var DefaultLimits = Limits{
 	ResyncBytes: giveUpAfter,
 	Fragments:   reassembly.DefaultFragmentSets, FragmentBytes: reassembly.DefaultFragmentBytes,
 	HeldRecords: HoldRecords, HeldBytes: HoldBytes,
+	Candidates: 512,
 	Remembered: 1 << 20,
 	Tunnels:    maxTunnels,
 }
@@ -61,6 +65,7 @@ const (
 	LimitFragmentBytes  = "fragment-bytes"
 	LimitHeldRecords    = "held-records"
 	LimitHeldBytes      = "held-bytes"
+	LimitCandidates     = "candidates"
 	LimitRemembered     = "remembered"
 	LimitTunnels        = "tunnels"
 )
@@ -74,6 +79,7 @@ func (l Limits) filled() Limits {
 		TotalBytes: cmp.Or(l.TotalBytes, d.TotalBytes), ResyncBytes: cmp.Or(l.ResyncBytes, d.ResyncBytes),
 		Fragments: cmp.Or(l.Fragments, d.Fragments), FragmentBytes: cmp.Or(l.FragmentBytes, d.FragmentBytes),
 		HeldRecords: cmp.Or(l.HeldRecords, d.HeldRecords), HeldBytes: cmp.Or(l.HeldBytes, d.HeldBytes),
+		Candidates: cmp.Or(l.Candidates, d.Candidates),
 		Remembered: cmp.Or(l.Remembered, d.Remembered), Tunnels: cmp.Or(l.Tunnels, d.Tunnels),
 	}
 }

@@ -273,11 +273,21 @@ func (s *Session) sameHosts(f *Flow) (client int8, ok bool) {
 	return -1, false
 }
 
+// newest returns the newest sessions of a list, as many as are considered.
+func (r *run) newest(list []*Session) []*Session {
+	over := len(list) - r.limits.Candidates
+	if over <= 0 {
+		return list
+	}
+	r.summary.reached(LimitCandidates, 1)
+	return list[over:]
+}
+
 // candidates returns the open sessions that a flow may belong to by its
 // addresses.
 func (r *run) candidates(f *Flow) []*Session {
 	list := r.found[:0]
-	for _, s := range r.live[hostsOf(f.Ends[0], f.Ends[1])] {
+	for _, s := range r.newest(r.live[hostsOf(f.Ends[0], f.Ends[1])]) {
 		if s.protocol == f.protocol {
 			list = append(list, s)
 		}
@@ -291,9 +301,10 @@ func (r *run) candidates(f *Flow) []*Session {
 // client sends from.
 func (r *run) claimants(f *Flow) []*Session {
 	list := r.candidates(f)
+	between := hostsOf(f.Ends[0], f.Ends[1])
 	for _, end := range f.Ends {
-		for _, s := range r.expected[end] {
-			if s.protocol == f.protocol && !slices.Contains(list, s) {
+		for _, s := range r.newest(r.expected[end]) {
+			if s.protocol == f.protocol && hostsOf(s.Client, s.Server) != between {
 				list = append(list, s)
 			}
 		}
@@ -435,7 +446,7 @@ func (r *run) decode(f *Flow, d *Datagram, at Place, final bool) bool {
 
 func (r *run) decodeHere(f *Flow, d *Datagram, final bool) bool {
 	if f.Session == nil {
-		s := r.join(f, d, final)
+		s := r.join(f, d, final || len(r.homeless) >= r.limits.Candidates)
 		if s == nil {
 			return false
 		}

@@ -179,6 +179,66 @@ func TestFlowsThatNeverEnd(t *testing.T) {
 	linear(t, flows/4, func(n int) *measured { return play(n, "--limit", "flows=1000") })
 }
 
+// TestFlowsBetweenTwoHosts has as many clients behind one address as it has ports: some
+// of datagrams alone, so that each may belong to any session there is, and some that wait
+// to know theirs while two sessions greet again and again.
+func TestFlowsBetweenTwoHosts(t *testing.T) {
+	alone := &scene.Scene{}
+	alone.UDP("10.0.0.2:50112", "10.0.0.1:7777").Send(fromClient, counter)
+	greeting := scene.AsFrame(scene.HelloKey("KeyA"))
+	waiting := &scene.Scene{}
+	for _, client := range []string{"10.0.0.2:50", "10.0.0.2:51"} {
+		c := waiting.TCP(client, "10.0.0.1:7777")
+		c.Open()
+		c.Send(fromServer, greeting)
+	}
+	opening := waiting.Len()
+	c := waiting.TCP("10.0.0.2:50", "10.0.0.1:7777")
+	c.Next[fromServer] += uint32(1 + len(greeting))
+	c.Send(fromServer, greeting)
+	waiting.UDP("10.0.0.2:50112", "10.0.0.1:7777").Send(fromClient, counter)
+	for _, p := range protocols.All {
+		known, err := p.Schema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, s := range map[string]*scene.Scene{"datagrams alone": alone, "waiting": waiting} {
+			t.Run(known.Name+"/"+name, func(t *testing.T) {
+				list := templates(s)
+				first := 0
+				if s == waiting {
+					first = opening
+				}
+				linear(t, scaled(20_000), func(flows int) *measured {
+					seq := binary.BigEndian.Uint32(list[first][atSequence:])
+					m := process(t, newFeed(10*time.Microsecond, func(n int) []byte {
+						if n < first {
+							return list[n]
+						}
+						n -= first
+						again := len(list) - first
+						if n == flows*again {
+							return nil
+						}
+						b := list[first+n%again]
+						if n%again < again-1 { // greets
+							put32(b, atSequence, seq+uint32(n/again*len(greeting)))
+							return b
+						}
+						binary.BigEndian.PutUint16(b[14+20:], uint16(1000+n/again))
+						return b
+					}), "--protocol", known.Name, "--hold", "2s")
+					if m.code != exitDone || m.rss > 640*mebi && !raceDetector {
+						t.Errorf("exit code %d, %d MiB, %q", m.code, m.rss/mebi, m.err)
+					}
+					t.Logf("%d flows: %v, %d MiB", flows, m.cpu, m.rss/mebi)
+					return m
+				})
+			})
+		}
+	}
+}
+
 // TestAHoleOfTwoGigabytes leaves out nearly as much as sequence numbers can tell.
 func TestAHoleOfTwoGigabytes(t *testing.T) {
 	const hole = 0x7ff00000

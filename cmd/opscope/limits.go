@@ -42,6 +42,7 @@ var allLimits = []limit{
 	{dissect.LimitFragmentBytes, dissect.DefaultLimits.FragmentBytes, "bytes that do", func(l *limits) *int { return &l.run.FragmentBytes }},
 	{dissect.LimitHeldRecords, dissect.DefaultLimits.HeldRecords, "records held for an acknowledgement or for context", func(l *limits) *int { return &l.run.HeldRecords }},
 	{dissect.LimitHeldBytes, dissect.DefaultLimits.HeldBytes, "bytes of them", func(l *limits) *int { return &l.run.HeldBytes }},
+	{dissect.LimitCandidates, dissect.DefaultLimits.Candidates, "sessions that a datagram may turn out to belong to", func(l *limits) *int { return &l.run.Candidates }},
 	{dissect.LimitRemembered, dissect.DefaultLimits.Remembered, "records and learned entries that sessions remember", func(l *limits) *int { return &l.run.Remembered }},
 	{dissect.LimitTunnels, dissect.DefaultLimits.Tunnels, "tunnels within each other", func(l *limits) *int { return &l.run.Tunnels }},
 	{capture.LimitPacket, capture.DefaultLimits.Packet, "bytes of a packet", func(l *limits) *int { return &l.capture.Packet }},

@@ -59,6 +59,10 @@ func TestEachLimit(t *testing.T) {
 	for i := 1; i < 10; i++ {
 		w.Send(fromClient, scene.Viewpoint(i, i))
 	}
+	neighbours := &scene.Scene{} // four clients on one host
+	for n := range 4 {
+		neighbours.UDP(fmt.Sprintf("10.0.0.2:%d", 50112+n), e.server).Send(fromClient, counter)
+	}
 	rivals := &scene.Scene{} // two sessions with sequences
 	_, one := greet(rivals, e)
 	one.Send(fromClient, scene.Original(1), scene.Viewpoint(1, 1))
@@ -86,6 +90,7 @@ func TestEachLimit(t *testing.T) {
 		"resync-bytes": {noise.Pcap(1), 10_000},
 		"fragments":    {pieces.Pcap(1), 1}, "fragment-bytes": {pieces.Pcap(1), 200},
 		"held-records": {waits.Pcap(1), 3}, "held-bytes": {waits.Pcap(1), 200},
+		"candidates":   {neighbours.Pcap(1), 2},
 		"remembered":   {rivals.Pcap(1), 10},
 		"tunnels":      {tunnels.Pcap(1), 0},
 		"packet-bytes": {plainSession(), 60}, "block-bytes": {ng, 200}, "ratio": {bomb, 100},
