@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"opscope/dissect/capture"
-	"opscope/dissect/internal/scene"
+	"opscope/dissect/scene"
 )
 
 // counted is a record as an independent decoder counted it.

@@ -154,6 +154,7 @@ type Record struct {
 	Direction Direction
 	Transport schema.Transport
 	Src, Dst  netip.AddrPort
+	Passage   Passage // of its last packet
 
 	Protocol string
 	Message  string // wire name
@@ -205,7 +206,8 @@ type Carrier struct {
 	Time      time.Time
 	Digits    int
 
-	side reassembly.Side
+	side    reassembly.Side
+	passage Passage
 }
 
 // Frame is one message of a stream, as a Conversation takes it.

@@ -80,11 +80,13 @@ type Flow struct {
 	evidence evidence
 	opened   bool // its SYN was seen
 
-	conn    *reassembly.Conn
-	streams []stream   // of a connection, by side
-	queue   []*waiting // datagrams that wait for context, oldest first
-	looks   int        // first datagrams or chunks that told nothing
-	owned   bool       // its session knows it by what it said
+	conn     *reassembly.Conn
+	streams  []stream   // of a connection, by side
+	queue    []*waiting // datagrams that wait for context, oldest first
+	segments Segments   // until it is known what it is
+	unread   int64      // bytes of datagrams that came before that
+	looks    int        // first datagrams or chunks that told nothing
+	owned    bool       // its session knows it by what it said
 
 	last       time.Time
 	done       bool   // the connection has ended
@@ -161,10 +163,17 @@ func (c *Carrier) Said(by schema.Sender) {
 	if s == nil {
 		return
 	}
-	if _, ok := s.sameHosts(f); ok || !s.ofPeers() { // else it is a broadcast
+	if !s.ofPeers() {
+		s.Client, s.Server = f.ends()
+		return
+	}
+	client, ok := s.sameHosts(f)
+	if ok { // else it is a broadcast
 		s.Client, s.Server = f.ends()
 	}
-	s.agree(f)
+	if !s.said || ok && client != f.client {
+		s.agree()
+	}
 }
 
 // Ends returns the ends that sent and that received what c carries.

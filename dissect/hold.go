@@ -9,7 +9,7 @@ import (
 	"opscope/schema/wire"
 )
 
-// What a Hold keeps at most. A server under load sends some thousand records a
+// What a Hold keeps at most, unless told otherwise. A server under load sends some thousand records a
 // second, so that 2 s of them stay below all three.
 const (
 	DefaultHold = 2 * time.Second // twice the longest retry timer of the protocols here
@@ -51,12 +51,17 @@ type Hold struct {
 	closing  bool      // the capture is over: every time is up
 	draining bool
 
+	mostRecords, mostBytes int // in the queue
+
 	file, n int // the last record's File and N
 	serial  uint64
 	records int // in the queue, places among them
 	bytes   int // that the queue keeps
 	stats   HoldStats
 	err     error // the sink's first
+
+	remembered int         // records that the streams of sessions remember
+	remembers  map[int]int // of them, those of each session
 
 	free      *held // by next
 	freeCount int
@@ -67,7 +72,8 @@ type Hold struct {
 type HoldStats struct {
 	Held    int // records and places in the queue now
 	Expired int // released because their time was up
-	Evicted int // released because HoldRecords or HoldBytes was reached
+	Evicted int // released because a limit was reached
+	Crowded int // of these, because of the number of records and places
 }
 
 // held is a record, or a place, with its neighbours in the queue.
@@ -112,10 +118,28 @@ type Deferred interface {
 // NewHold returns a Hold in front of sink. With a limit of 0 nothing waits:
 // records go straight to the sink, pending as they are.
 func NewHold(sink Sink, limit time.Duration) *Hold {
-	h := &Hold{sink: sink, limit: max(limit, 0), seed: maphash.MakeSeed()}
+	h := &Hold{sink: sink, limit: max(limit, 0), seed: maphash.MakeSeed(), mostRecords: HoldRecords, mostBytes: HoldBytes}
 	h.root.next, h.root.prev = &h.root, &h.root
 	return h
 }
+
+// remember counts what the streams of a session remember more.
+func (h *Hold) remember(session, records int) {
+	if h.remembers == nil {
+		h.remembers = map[int]int{}
+	}
+	h.remembers[session] += records
+	h.remembered += records
+}
+
+// forgetSession takes a session's share off the count, as its streams are dropped.
+func (h *Hold) forgetSession(session int) {
+	h.remembered -= h.remembers[session]
+	delete(h.remembers, session)
+}
+
+// Bound sets how many records and places the Hold keeps, and how many bytes.
+func (h *Hold) Bound(records, bytes int) { h.mostRecords, h.mostBytes = records, bytes }
 
 // Stats returns the counters.
 func (h *Hold) Stats() HoldStats {
@@ -314,7 +338,10 @@ func (h *Hold) giveUp(e *held) bool {
 	case h.now.Sub(e.since) >= h.limit, !e.wall.IsZero() && h.wall.Sub(e.wall) >= h.limit:
 		e.record.unacknowledged()
 		h.stats.Expired++
-	case h.records > HoldRecords, h.bytes > HoldBytes:
+	case h.records > h.mostRecords:
+		h.stats.Evicted++
+		h.stats.Crowded++
+	case h.bytes > h.mostBytes:
 		h.stats.Evicted++
 	default:
 		return false
@@ -449,7 +476,7 @@ func (h *Hold) recycle(e *held) {
 		e.ticket = nil
 	}
 	e.serial, e.weight, e.deferred, e.after = 0, 0, nil, nil
-	if h.freeCount >= HoldRecords || h.freeBytes+e.size() > HoldBytes {
+	if h.freeCount >= h.mostRecords || h.freeBytes+e.size() > h.mostBytes {
 		return
 	}
 	h.freeCount++

@@ -229,7 +229,7 @@ func TestHoldEvictsWhenThereAreTooManyRecords(t *testing.T) {
 	if got, want := j.text(), "a pending"; got != want {
 		t.Errorf("one more: got %q, want %q", got, want)
 	}
-	if got, want := h.Stats(), (HoldStats{Held: HoldRecords, Evicted: 1}); got != want {
+	if got, want := h.Stats(), (HoldStats{Held: HoldRecords, Evicted: 1, Crowded: 1}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if ticket.N != 1 {

@@ -1,6 +1,7 @@
 package dissect
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math/bits"
 	"net/netip"
@@ -47,6 +48,13 @@ func (t PacketType) String() string {
 	return [...]string{"", "in", "broadcast", "multicast", "other host", "out"}[t]
 }
 
+// Passage is how a packet passed the host that captured it, as cooked captures tell.
+type Passage struct {
+	Type      PacketType
+	Interface int  // index on that host, 0 where the link layer does not tell
+	Presumed  bool // the length of its IP packet is that of the packet
+}
+
 // Headers is what the headers of one packet say. It is reused; Payload and
 // Options alias the packet's data.
 //
@@ -84,6 +92,8 @@ type Headers struct {
 	PayloadLength int
 	Surplus       int // bytes of the IP packet behind the end of the datagram
 
+	ip, transport []byte // what the checksums of IPv4 and of the transport cover, where all of it is there
+
 	at cursor
 }
 
@@ -93,6 +103,9 @@ type Piece struct {
 	Offset int    // bytes from the start of the whole IP payload
 	More   bool   // it is not the last
 }
+
+// Passage returns how the packet passed the host that captured it.
+func (h *Headers) Passage() Passage { return Passage{h.PacketType, h.Interface, h.Presumed} }
 
 // Source returns the address and port of the sender.
 func (h *Headers) Source() netip.AddrPort { return netip.AddrPortFrom(h.Src, h.SrcPort) }
@@ -108,6 +121,8 @@ type cursor struct {
 	offset  int // beyond the data where the capture cut a header that could do without
 	end     int // at least len(data)
 	tunnels int // entered so far
+
+	mostTunnels int
 }
 
 // rest returns what the layers so far carry, as far as captured.
@@ -151,7 +166,7 @@ func (c *cursor) short(layer string, n int) error {
 }
 
 // malformed returns the error for a field some bytes from here.
-func (c *cursor) malformed(layer, field string, at int, want string, got int) error {
+func (c *cursor) malformed(layer, field string, at int, want string, got int) *wire.Error {
 	return &wire.Error{
 		Layer:  layer,
 		Path:   field,
@@ -168,6 +183,8 @@ type LinkDecoder struct {
 	// looked for. Such a port is never taken for a tunnel's: the game on port 4789
 	// is a game. Nil means that no port does.
 	Owned func(port uint16) bool
+	// Tunnels is how deep tunnels may lie in each other; 0 means 4.
+	Tunnels int
 }
 
 // Decode reads the headers of p into h, of which nothing is kept from before.
@@ -178,7 +195,7 @@ type LinkDecoder struct {
 // broken header begins. That the capture cut the payload is no error.
 func (d *LinkDecoder) Decode(h *Headers, p *Packet) error {
 	*h = Headers{}
-	h.at = cursor{data: p.Data, end: max(p.Length, len(p.Data))}
+	h.at = cursor{data: p.Data, end: max(p.Length, len(p.Data)), mostTunnels: cmp.Or(d.Tunnels, maxTunnels)}
 	err := d.link(h, p.Link)
 	h.settle()
 	return err
@@ -189,7 +206,7 @@ func (d *LinkDecoder) Decode(h *Headers, p *Packet) error {
 // long the payload was on the wire. Offsets in errors count from its first byte.
 func (d *LinkDecoder) DecodeTransport(h *Headers, protocol uint8, payload []byte, length int) error {
 	h.Content, h.Piece = OtherIP, Piece{}
-	h.at = cursor{data: payload, end: max(length, len(payload)), tunnels: h.at.tunnels}
+	h.at = cursor{data: payload, end: max(length, len(payload)), tunnels: h.at.tunnels, mostTunnels: h.at.mostTunnels}
 	err := d.upper(h, protocol)
 	h.settle()
 	return err

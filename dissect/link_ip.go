@@ -62,6 +62,7 @@ func (d *LinkDecoder) ip4(h *Headers) error {
 	if len(h.at.rest()) < header {
 		return h.at.short("ip4", header)
 	}
+	h.ip = b[:header]
 	h.at.offset += header
 
 	if place := binary.BigEndian.Uint16(b[6:]); place&0x3fff != 0 {

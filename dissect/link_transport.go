@@ -76,6 +76,7 @@ func (h *Headers) tcp() error {
 		return h.at.malformed("tcp", "header_length", 12, "20 or more, within the packet", header)
 	}
 	h.Options = b[20:min(header, len(b))]
+	h.covered(b, h.at.left())
 	h.at.offset += header
 	return nil
 }
@@ -96,11 +97,19 @@ func (d *LinkDecoder) udp(h *Headers) error {
 		return h.at.malformed("udp", "length", 4, "8 or more, within the packet", n)
 	}
 	h.Surplus = h.at.cut(n)
+	h.covered(b[:min(n, len(b))], n)
 	h.at.offset += 8
 	if h.DstPort == vxlanPort && !d.owned(h.SrcPort) && !d.owned(h.DstPort) {
 		return d.vxlan(h)
 	}
 	return nil
+}
+
+// covered notes what a transport's checksum covers, unless the capture has cut it.
+func (h *Headers) covered(b []byte, length int) {
+	if len(b) == length {
+		h.transport = b
+	}
 }
 
 // owned reports whether a protocol of ours has the port.

@@ -43,8 +43,10 @@ func (t Tunnel) String() string {
 // enter begins the inner packet of a tunnel: what was said of the outer one is
 // forgotten, but for the link layer. A tunnel between two hosts is named by them.
 func (h *Headers) enter(kind Tunnel, number uint32, between bool) error {
-	if h.at.tunnels++; h.at.tunnels > maxTunnels {
-		return h.at.malformed("tunnel", "depth", 0, "at most "+strconv.Itoa(maxTunnels), h.at.tunnels)
+	if h.at.tunnels++; h.at.tunnels > h.at.mostTunnels {
+		e := h.at.malformed("tunnel", "depth", 0, "at most "+strconv.Itoa(h.at.mostTunnels), h.at.tunnels)
+		e.Limit = LimitTunnels
+		return e
 	}
 	hash := mix(0, uint64(h.Tunnel))
 	if between {

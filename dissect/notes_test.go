@@ -1,6 +1,9 @@
 package dissect
 
 import (
+	"io/fs"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -23,5 +26,25 @@ func TestNoteCodesAreSortedWords(t *testing.T) {
 	}
 	if got := SeverityOf("a_code_of_somebody"); got != Notice {
 		t.Errorf("got %v, want note", got)
+	}
+}
+
+// Each code that a protocol's source gives to Note is in the list.
+func TestNoteCodesAreComplete(t *testing.T) {
+	given := regexp.MustCompile(`\.[nN]ote\("([a-z0-9_]+)"`)
+	err := fs.WalkDir(os.DirFS("."), ".", func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range given.FindAllSubmatch(b, -1) {
+			if !slices.ContainsFunc(NoteCodes, func(n NoteCode) bool { return n.Code == string(m[1]) }) {
+				t.Errorf("%s: %s is not in the list", path, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

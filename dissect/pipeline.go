@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,6 +34,11 @@ type Options struct {
 	// leaves all as they are.
 	Schema func(*schema.Protocol) (*schema.Protocol, error)
 	File   int // index of the first capture among the inputs
+	Limits Limits
+	Check  bool // tell of each packet with a wrong checksum
+	// Guard has a panic in a protocol's code cost one record, see Result.Defects. Tests
+	// leave it off.
+	Guard bool
 }
 
 // Pipeline dissects captures, one after the other, into one sink:
@@ -41,6 +47,7 @@ type Options struct {
 //	                                       -> datagram               ->
 type Pipeline struct {
 	options Options
+	limits  Limits
 	hold    *Hold
 	tally   tally
 	file    int
@@ -48,9 +55,10 @@ type Pipeline struct {
 
 // NewPipeline returns a pipeline in front of a sink.
 func NewPipeline(sink Sink, o Options) *Pipeline {
-	p := &Pipeline{options: o, file: o.File}
+	p := &Pipeline{options: o, limits: o.Limits.filled(), file: o.File}
 	p.tally.sink = sink
 	p.hold = NewHold(&p.tally, o.Hold)
+	p.hold.Bound(p.limits.HeldRecords, p.limits.HeldBytes)
 	return p
 }
 
@@ -72,6 +80,7 @@ type Result struct {
 	Summary  Summary
 	Sessions []*Session // with what they have learned: the open ones and the last that are over
 	Dropped  int        // sessions that were over earlier, and are not among them
+	Defects  []Defect   // of the protocols' code, each place once
 }
 
 // Run dissects one capture up to its end. Each capture has its own state. Beside an
@@ -85,13 +94,16 @@ func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 		return nil, err
 	}
 	r.link.Owned = r.owned
+	r.limit()
+	before := p.hold.Stats()
 	p.tally.summary = &r.summary
 	err := r.loop(ctx, src)
 	if end := r.end(); err == nil {
 		err = end
 	}
 	p.file++
-	return &Result{Summary: r.summary, Sessions: r.allSessions(), Dropped: r.dropped}, err
+	r.reached(before)
+	return &Result{Summary: r.summary, Sessions: r.allSessions(), Dropped: r.dropped, Defects: r.defects}, err
 }
 
 // run is the state of one capture.
@@ -129,10 +141,13 @@ type run struct {
 	arrived  Datagram
 	scratch  Scratch
 
-	place   Place // where records go: the end, or the place of a datagram that waited
-	summary Summary
-	foreign error // about the first packet of a link type that is not supported
-	err     error // the sink's first
+	place      Place // where records go: the end, or the place of a datagram that waited
+	summary    Summary
+	foreign    error // about the first packet of a link type that is not supported
+	defects    []Defect
+	lastDefect string // its place
+	covered    int64  // end of the last record emitted by a guarded call
+	err        error  // the sink's first
 }
 
 // Scratch is what the sessions of a run decode with, one after the other. It is
@@ -219,6 +234,7 @@ func (r *run) take(p *Packet) {
 		r.sink(r.hold.Expire(time.Now()))
 	}
 	r.sweep()
+	r.crowd()
 
 	h := &r.headers
 	if err := r.link.Decode(h, p); err != nil {
@@ -301,8 +317,8 @@ func (r *run) flow(h *Headers, t schema.Transport) (*Flow, reassembly.Side) {
 	k, side := keyOf(h, t)
 	f := r.flows.find(k)
 	if f == nil {
-		if len(r.flows.flows) >= MaxFlows {
-			r.evict(r.flows.first)
+		if len(r.flows.flows) >= r.limits.Flows {
+			r.evict(r.flows.first, LimitFlows)
 		}
 		f = r.flows.add(k, h, side)
 		f.run = r
@@ -350,7 +366,7 @@ func (r *run) recognizeContent(f *Flow, side reassembly.Side, data []byte) {
 		if f.protocol != nil && f.protocol != p {
 			continue
 		}
-		by, as := p.Recognize(f.Transport, data)
+		by, as := r.recognize(p, f.Transport, data)
 		if as == Foreign {
 			continue
 		}
@@ -406,12 +422,17 @@ func (r *run) ignore(f *Flow) {
 func (r *run) datagram(h *Headers) {
 	f, side := r.flow(h, schema.UDP)
 	if !r.decide(f, side, h.Payload) {
+		f.unread += int64(len(h.Payload))
 		return
 	}
+	r.summary.UndecodedBytes += f.unread
+	f.unread = 0
+	r.verify(f, side, h)
 	d := &r.arrived
 	*d = Datagram{
 		Carrier: Carrier{
 			Flow: f, Direction: f.direction(side), Packets: r.packets, Time: r.packet.Time, Digits: r.packet.Digits, side: side,
+			passage: h.Passage(),
 		},
 		Data: h.Payload, Length: h.PayloadLength, Pieces: r.parts,
 	}
@@ -436,6 +457,7 @@ func (r *run) segment(h *Headers) {
 		Side: side, Flags: reassembly.Flags(h.Flags), Seq: h.Seq, Ack: h.Ack,
 		Payload: h.Payload, Length: h.PayloadLength, Packet: r.packet.Number, Time: r.packet.Time,
 	}
+	r.verify(f, side, h)
 	if f.conn == nil {
 		f.conn = r.assembler.Connection(f)
 	}
@@ -448,6 +470,22 @@ func (r *run) segment(h *Headers) {
 	}
 	if f.done = f.conn != nil && f.conn.Done(); f.done && f.Session != nil && !f.Session.has(schema.TCP) {
 		r.close(f.Session, r.carrier(f), f.ending)
+	}
+}
+
+// verify counts a packet of a known protocol with a wrong checksum.
+func (r *run) verify(f *Flow, side reassembly.Side, h *Headers) {
+	if f.state != accepted && f.protocol == nil {
+		return
+	}
+	layer, given := h.wrongSum()
+	if layer == "" {
+		return
+	}
+	if r.summary.WrongSums++; r.options.Check {
+		c := r.carrier(f)
+		c.Direction, c.side = f.direction(side), side
+		r.event(c, "wrong_checksum", layer+" checksum 0x"+strconv.FormatUint(uint64(given), 16))
 	}
 }
 
@@ -508,6 +546,7 @@ func (f *Flow) begin(side reassembly.Side, now time.Time) {
 		}
 		r.open(f.protocol, f, &carrier, !f.opened, reason)
 	}
+	r.summary.Segments.add(&f.segments)
 	for i := range f.streams {
 		f.streams[i].begin()
 	}
@@ -561,17 +600,13 @@ func (f *Flow) Event(e reassembly.Event) {
 			s.joined = true
 		}
 	case reassembly.Retransmission, reassembly.SYNRetransmission, reassembly.Overlap:
-		if f.state == accepted {
-			r.summary.Segments.Retransmitted++
-		}
+		f.odd().Retransmitted++
 		return
 	case reassembly.KeepAlive:
-		r.summary.Segments.KeepAlives++
+		f.odd().KeepAlives++
 		return
 	case reassembly.OutOfOrder:
-		if f.state == accepted {
-			r.summary.Segments.OutOfOrder++
-		}
+		f.odd().OutOfOrder++
 		return
 	case reassembly.Conflict:
 		r.summary.Conflicts++
@@ -599,6 +634,15 @@ func (f *Flow) Event(e reassembly.Event) {
 		text = "half-closed by " + by(c.Direction)
 	}
 	r.event(&c, e.Kind.String(), text)
+}
+
+// odd returns where to count what is odd about segments: with the flow, as long as it
+// may be something else's.
+func (f *Flow) odd() *Segments {
+	if f.state == accepted {
+		return &f.run.summary.Segments
+	}
+	return &f.segments
 }
 
 // by names the side that sends in a direction.
@@ -659,9 +703,30 @@ func (r *run) sweep() {
 	}
 }
 
-// evict makes room for another flow.
-func (r *run) evict(f *Flow) {
-	r.summary.Evictions++
+// crowd makes room where the sessions remember too much: all flows of those that were
+// quiet the longest go. It goes on until an eighth is free, so that it has something to
+// do now and then only.
+func (r *run) crowd() {
+	most := r.limits.Remembered
+	if r.hold.remembered <= most {
+		return
+	}
+	for f := r.flows.first; f != nil && r.hold.remembered > most-most/8; {
+		s := f.Session
+		if s == nil || r.hold.remembers[s.ID] == 0 || s == r.flows.last.Session {
+			f = f.next
+			continue
+		}
+		for _, x := range slices.Clone(s.Flows) {
+			r.evict(x, LimitRemembered)
+		}
+		f = r.flows.first
+	}
+}
+
+// evict makes room for another flow, because of a limit.
+func (r *run) evict(f *Flow, limit string) {
+	r.summary.reached(limit, 1)
 	if f.state == accepted {
 		c := Carrier{Flow: f, Time: r.packet.Time, Digits: r.packet.Digits}
 		r.event(&c, "evicted", "forgotten after "+r.clock.Sub(f.last).Truncate(time.Second).String()+" of silence, to make room")
@@ -702,6 +767,7 @@ func (r *run) end() error {
 		r.finish(f)
 	}
 	r.sink(r.hold.Close())
+	r.hold.remembered, r.hold.remembers = 0, nil // the next capture has sessions of its own
 	return r.err
 }
 
@@ -721,7 +787,7 @@ func (r *run) record(c *Carrier, t Type) *Record {
 	rec.Type, rec.File, rec.Time, rec.Digits = t, r.file, c.Time, c.Digits
 	rec.Started, rec.Previous = r.started, r.previous
 	rec.Packets = append(rec.Packets, c.Packets...)
-	rec.Direction = c.Direction
+	rec.Direction, rec.Passage = c.Direction, c.passage
 	if f := c.Flow; f != nil {
 		rec.Flow, rec.Transport = f.ID, f.Transport
 		rec.Src, rec.Dst = f.Ends[c.side], f.Ends[c.side.Peer()]
@@ -734,7 +800,13 @@ func (r *run) record(c *Carrier, t Type) *Record {
 }
 
 // frameRecord returns an empty record of a frame or of a record in a datagram.
-func (r *run) frameRecord(c *Carrier) *Record { return r.record(c, FrameRecord) }
+func (r *run) frameRecord(c *Carrier) *Record {
+	rec := r.record(c, FrameRecord)
+	if c.passage.Presumed {
+		rec.note("presumed_length", "")
+	}
+	return rec
+}
 
 // push hands on a record.
 func (r *run) push(rec *Record) { r.sink(r.hold.Fill(r.place, rec)) }

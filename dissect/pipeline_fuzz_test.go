@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
+	"opscope/dissect/scene"
 )
 
 // seeds adds the byte vectors of the protocol, where they are at hand.

@@ -4,11 +4,10 @@ import (
 	"context"
 	"encoding/binary"
 	"testing"
-	"time"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
 	"opscope/dissect/protocols"
+	"opscope/dissect/scene"
 )
 
 // discard is a sink that counts.
@@ -92,9 +91,10 @@ func TestTrafficIsSound(t *testing.T) {
 
 // After its first rounds a pipeline takes packets without allocating.
 func TestPipelineAllocations(t *testing.T) {
-	for name, hold := range map[string]time.Duration{"without holding": 0, "holding": dissect.DefaultHold} {
+	for name, o := range map[string]dissect.Options{"without holding": {}, "holding": {Hold: dissect.DefaultHold}, "with the guard": {Guard: true}} {
 		t.Run(name, func(t *testing.T) {
-			scene.Spares(t, dissect.Options{Protocols: protocols.All, Hold: hold}, &scene.Counter{}, newTraffic(8<<20))
+			o.Protocols = protocols.All
+			scene.Spares(t, o, &scene.Counter{}, newTraffic(8<<20))
 		})
 	}
 }
@@ -104,9 +104,10 @@ type sourceFunc func(p *dissect.Packet) error
 func (f sourceFunc) Next(p *dissect.Packet) error { return f(p) }
 
 func BenchmarkPipeline(b *testing.B) {
-	for name, hold := range map[string]time.Duration{"hold=0": 0, "hold=2s": dissect.DefaultHold} {
+	for name, o := range map[string]dissect.Options{"hold=0": {}, "hold=2s": {Hold: dissect.DefaultHold}, "guard": {Guard: true}} {
 		b.Run(name, func(b *testing.B) {
-			scene.Benchmark(b, dissect.Options{Protocols: protocols.All, Hold: hold}, newTraffic)
+			o.Protocols = protocols.All
+			scene.Benchmark(b, o, newTraffic)
 		})
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
 	"opscope/dissect/protocols"
+	"opscope/dissect/scene"
 	"opscope/schema"
 )
 
@@ -377,6 +377,47 @@ func TestMemoryIsFlat(t *testing.T) {
 				t.Errorf("got %d sessions and %d dropped of %d", kept, r.Dropped, c.count)
 			}
 		})
+	}
+}
+
+// Sessions with sequences of every kind, all of them full: what they remember is bounded
+// in all, and those that were quiet the longest make room.
+func TestSessionsRememberWithinLimits(t *testing.T) {
+	const sessions = 24
+	var pairs []scene.Pair
+	for op := range 256 {
+		pairs = append(pairs, scene.Pair{Opcode: op, Mode: 1})
+	}
+	src := &scenes{step: time.Microsecond, make: func(i int) *scene.Scene {
+		if i == sessions {
+			return nil
+		}
+		s := &scene.Scene{}
+		u := s.UDP(endpoint(i, 50112), server)
+		u.Send(fromC, scene.Handshake(1, nil, pairs...))
+		for seq := 1; seq <= 70; seq++ {
+			for op := 8; op < 256; op += 62 {
+				var records string
+				for n := range 62 {
+					records += scene.Sequenced(byte(op+n), seq, "")
+				}
+				u.Send(fromC, records)
+			}
+		}
+		return s
+	}}
+	o := dissect.Options{Protocols: protocols.All} // without a Hold, which has limits of its own
+	o.Limits.Remembered = 1 << 16                  // the sequences of four
+	before := heap()
+	watch := &peak{Source: src, every: 500}
+	d := &discardEvents{}
+	r := playInto(t, d, watch, o)
+	t.Logf("at most %d MiB", (watch.most-before)>>20)
+	if got := watch.most - before; got > 48<<20 {
+		t.Errorf("got %d MiB, want at most 48", got>>20)
+	}
+	if n := r.Summary.Limits[dissect.LimitRemembered]; n < sessions-5 || n != d.events["evicted"] || r.Summary.Evictions != n {
+		t.Errorf("%d evicted for it, %d told, %d evictions", n, d.events["evicted"], r.Summary.Evictions)
 	}
 }
 

@@ -81,6 +81,8 @@ const (
 	// of Wulfram may have in flight, so that copies and late acknowledgements of
 	// them are recognised.
 	historySize = 64
+	// streamCost is what a stream takes beside its records, as so many of them.
+	streamCost = 4
 	// marksSize is how many skipped sequences a stream remembers, and how many that
 	// were acknowledged unseen.
 	marksSize = 16
@@ -490,6 +492,11 @@ func (s *SequenceStream) remember(r *Record, e *sent) {
 		s.free = append(s.free, oldest)
 	}
 	if len(s.free) == 0 {
+		cost := 1
+		if len(s.sent) == 0 {
+			cost += streamCost
+		}
+		s.hold.remember(r.Session, cost)
 		s.free = append(s.free, new(sent))
 	}
 	last := len(s.free) - 1

@@ -31,6 +31,8 @@ type Session struct {
 	confirmed    int  // frames in a row that must fit where a boundary is found by trial
 	learned      bool // something that datagrams may wait for
 	closed       bool
+	said         bool // peers have said which of them is the client
+	entries      int      // of its tables, as far as they are counted
 	opening      *opening // nil once it has been reported
 	secrets      Secrets
 }
@@ -78,7 +80,12 @@ func (s *Session) Emit(r *Record) {
 	if r.Packet.Secret() && s.secrets.Learn(&r.Body) {
 		s.run.summary.Evictions++
 	}
+	covered := r.Offset + int64(len(r.Raw))
+	if r.Packet != nil && len(r.Packet.Teaches) > 0 {
+		s.weigh()
+	}
 	s.run.push(r)
+	s.run.covered = covered
 }
 
 // Undecoded counts bytes of the session that are in no record.
@@ -86,6 +93,16 @@ func (s *Session) Undecoded(n int) { s.run.summary.UndecodedBytes += int64(n) }
 
 // Secrets returns the values that no output of the session may show.
 func (s *Session) Secrets() *Secrets { return &s.secrets }
+
+// weigh counts the entries of the session's tables as so many records that it remembers.
+func (s *Session) weigh() {
+	entries := 0
+	for _, t := range s.conversation.Tables() {
+		entries += t.Table.Len()
+	}
+	s.run.hold.remember(s.ID, entries-s.entries)
+	s.entries = entries
+}
 
 // Event reports something about the flow that c belongs to.
 func (s *Session) Event(c *Carrier, code, text string) { s.run.event(c, code, text) }
@@ -158,7 +175,10 @@ func (s *Session) Restart(c *Carrier, reason string, tables []LearnedTable) {
 	}
 	r.keepSession(old)
 	r.sessions++
+	share := r.hold.remembers[s.ID]
+	r.hold.forgetSession(s.ID)
 	s.ID, s.Joined, s.closed = r.sessions, false, false
+	r.hold.remember(s.ID, share) // its streams go on
 	r.sessionRecord(s, c, "opened", reason)
 }
 
@@ -171,7 +191,7 @@ func (r *run) open(p Protocol, f *Flow, c *Carrier, joined bool, reason string) 
 	s := &Session{ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], Name: r.schemas[p].Name, Joined: joined}
 	s.confirmed = cmp.Or(int(s.schema.Limit("resync_packets")), confirmations)
 	s.Client, s.Server = f.ends()
-	s.conversation = p.Open(s)
+	s.conversation = r.converse(p, s)
 	k := hostsOf(s.Client, s.Server)
 	r.live[k] = append(r.live[k], s)
 	s.adopt(f)
@@ -212,6 +232,9 @@ func (s *Session) adopt(f *Flow) {
 	f.leave()
 	s.Flows = append(s.Flows, f)
 	f.Session, f.protocol, f.state = s, s.protocol, accepted
+	if f.evidence == saidEvidence && !s.said && s.ofPeers() {
+		s.agree()
+	}
 }
 
 // ofPeers reports whether either side of the session dials the other.
@@ -227,16 +250,19 @@ func (s *Session) forgetRoles(f *Flow) {
 	}
 }
 
-// agree has the other flows between the hosts of a session of peers follow the roles
-// of one that said them.
-func (s *Session) agree(said *Flow) {
-	if !s.ofPeers() {
-		return
-	}
+// agree has all flows between the hosts of a session of peers follow the roles that one
+// of them said.
+func (s *Session) agree() {
+	s.said = true
 	for _, f := range s.Flows {
-		if client, ok := s.sameHosts(f); ok && client >= 0 && f != said && f.evidence <= portEvidence {
-			f.client, f.evidence = client, saidEvidence
-		}
+		s.follow(f)
+	}
+}
+
+// follow has a flow between the hosts of a session follow its roles.
+func (s *Session) follow(f *Flow) {
+	if client, ok := s.sameHosts(f); ok && client >= 0 && f.evidence <= portEvidence {
+		f.client, f.evidence = client, saidEvidence
 	}
 }
 
@@ -263,7 +289,11 @@ func (f *Flow) leave() (deserted *Session) {
 	if s == nil {
 		return nil
 	}
-	s.Flows = slices.DeleteFunc(s.Flows, func(x *Flow) bool { return x == f })
+	if i := slices.Index(s.Flows, f); i == 0 {
+		s.Flows = s.Flows[1:] // the oldest mostly goes first, and peers may have thousands
+	} else if i > 0 {
+		s.Flows = slices.Delete(s.Flows, i, i+1)
+	}
 	if len(s.Flows) > 0 {
 		return nil
 	}
@@ -305,13 +335,14 @@ func remove[K comparable](lists map[K][]*Session, k K, s *Session) {
 func (r *run) release(s *Session, c *Carrier, reason string) {
 	r.close(s, c, reason)
 	s.tables, s.conversation = s.conversation.Tables(), nil
+	r.hold.forgetSession(s.ID)
 	r.keepSession(s)
 }
 
 // keepSession keeps a session that is over for the result, in the place of the
 // oldest if there are too many.
 func (r *run) keepSession(s *Session) {
-	if len(r.over) == maxSessions {
+	if len(r.over) >= r.limits.Sessions {
 		r.over = slices.Delete(r.over, 0, 1)
 		r.dropped++
 	}
@@ -347,11 +378,21 @@ func (s *Session) sameHosts(f *Flow) (client int8, ok bool) {
 	return -1, false
 }
 
+// newest returns the newest sessions of a list, as many as are considered.
+func (r *run) newest(list []*Session) []*Session {
+	over := len(list) - r.limits.Candidates
+	if over <= 0 {
+		return list
+	}
+	r.summary.reached(LimitCandidates, 1)
+	return list[over:]
+}
+
 // candidates returns the open sessions that a flow may belong to by its
 // addresses.
 func (r *run) candidates(f *Flow) []*Session {
 	list := r.found[:0]
-	for _, s := range r.live[hostsOf(f.Ends[0], f.Ends[1])] {
+	for _, s := range r.newest(r.live[hostsOf(f.Ends[0], f.Ends[1])]) {
 		if s.protocol == f.protocol {
 			list = append(list, s)
 		}
@@ -365,10 +406,10 @@ func (r *run) candidates(f *Flow) []*Session {
 // client sends from.
 func (r *run) claimants(f *Flow) []*Session {
 	list := r.candidates(f)
-	near := len(list)
+	between := hostsOf(f.Ends[0], f.Ends[1])
 	for _, end := range f.Ends {
-		for _, s := range r.expected[end] {
-			if s.protocol == f.protocol && !slices.Contains(list[:near], s) {
+		for _, s := range r.newest(r.expected[end]) {
+			if s.protocol == f.protocol && hostsOf(s.Client, s.Server) != between {
 				list = append(list, s)
 			}
 		}
@@ -394,7 +435,7 @@ func (r *run) join(f *Flow, d *Datagram, final bool) *Session {
 	case free > 0:
 		return nil // a later datagram may say whose it is
 	}
-	_, as := f.protocol.Recognize(schema.UDP, d.Data)
+	_, as := r.recognize(f.protocol, schema.UDP, d.Data)
 	opening := as == Opening
 	reason := "first packet"
 	if opening {
@@ -534,7 +575,7 @@ func (r *run) decode(f *Flow, d *Datagram, at Place, final bool) bool {
 
 func (r *run) decodeHere(f *Flow, d *Datagram, final bool) bool {
 	if f.Session == nil {
-		s := r.join(f, d, final)
+		s := r.join(f, d, final || len(r.homeless) >= r.limits.Candidates)
 		if s == nil {
 			return false
 		}
@@ -591,11 +632,8 @@ func (r *run) settleRoles(f *Flow) {
 		return
 	}
 	if f.Session.ofPeers() {
-		for _, other := range f.Session.Flows {
-			if other.evidence == saidEvidence {
-				f.Session.agree(other)
-				return
-			}
+		if f.Session.said {
+			f.Session.follow(f)
 		}
 		return
 	}

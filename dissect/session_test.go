@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
 	"opscope/dissect/protocols"
+	"opscope/dissect/scene"
 	"opscope/schema"
 )
 

@@ -274,7 +274,7 @@ func (s *stream) emit(f schema.Frame, data []byte, off int64, pieces []piece, mi
 // Packets are valid until the next call.
 func (s *stream) carrier(from, to int64, pieces []piece) Carrier {
 	r := s.run()
-	c := Carrier{Flow: s.flow, Direction: s.direction(), Digits: r.packet.Digits, side: s.side}
+	c := Carrier{Flow: s.flow, Direction: s.direction(), Digits: r.packet.Digits, side: s.side, passage: r.headers.Passage()}
 	r.carriers = r.carriers[:0]
 	for i := max(0, s.pieceAt(pieces, from)); i < len(pieces) && pieces[i].start < to; i++ {
 		if !slices.Contains(r.carriers, pieces[i].packet) {
@@ -472,9 +472,10 @@ func (s *stream) pass(n int) {
 
 // giveUp leaves a stream without frames alone.
 func (s *stream) giveUp() {
-	if s.garbage <= giveUpAfter {
+	if s.garbage <= int64(s.run().limits.ResyncBytes) {
 		return
 	}
+	s.run().summary.reached(LimitResyncBytes, 1)
 	s.pass(len(s.buf))
 	s.event("resync_failed", s.skippedText()+" without a frame; what follows is only counted")
 	s.state = counted

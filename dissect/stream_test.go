@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
 	"opscope/dissect/protocols"
+	"opscope/dissect/scene"
 	"opscope/schema"
 	"opscope/schema/wire"
 )

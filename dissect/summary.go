@@ -21,10 +21,15 @@ type Summary struct {
 	LostBytes      int64 // in gaps
 	Retransmitted  int
 	Segments       Segments
+	Fragments      Fragments
+	PeakWaiting    int // the most bytes that waited for holes at a time
 	Conflicts      int // retransmitted segments with other bytes
 	Resyncs        int
-	Evictions      int            // because of a limit
+	Evictions      int            // flows, holes, fragments and records given up because of a limit
+	Limits         map[string]int // how often each limit was reached, by its name
+	Defects        int            // records lost to a defect of a dissector
 	Backward       int            // packets with a time before that of an earlier one
+	WrongSums      int            // packets of known protocols with a wrong checksum
 	Unsupported    int            // packets of a link type that is not supported
 	OtherFlows     int            // of no known protocol
 	Errors         [3]int         // records with an error, by wire.Kind
@@ -71,6 +76,7 @@ func (s *Summary) AddRecord(r *Record) {
 	s.UndecodedBytes += int64(len(r.Rest))
 	if r.Err != nil && r.Err.Kind <= wire.Incomplete {
 		s.Errors[r.Err.Kind]++
+		s.reached(r.Err.Limit, 1)
 	}
 	for _, n := range r.Notes {
 		s.Notes[n.Code]++
@@ -91,4 +97,18 @@ type Segments struct {
 	Retransmitted int // with nothing new, or in part
 	KeepAlives    int
 	OutOfOrder    int
+}
+
+// add adds the counts of o.
+func (s *Segments) add(o *Segments) {
+	s.Retransmitted += o.Retransmitted
+	s.KeepAlives += o.KeepAlives
+	s.OutOfOrder += o.OutOfOrder
+}
+
+// Fragments counts IP fragments of which nothing came.
+type Fragments struct {
+	Duplicates int // with nothing new
+	Refused    int // that fit no datagram
+	Incomplete int // datagrams of which only a part was captured
 }

@@ -6,11 +6,11 @@ import "time"
 const (
 	// A megabyte is about the receive window of a game's connection: more than
 	// that cannot be on its way to fill a hole.
-	defaultHeldBytes = 1 << 20
+	DefaultHeldBytes = 1 << 20
 	// A megabyte in full-sized segments is some 700 of them.
-	defaultHeldSegments = 1024
+	DefaultHeldSegments = 1024
 	// All connections together stay far below what a small machine has.
-	defaultTotalBytes = 16 << 20
+	DefaultTotalBytes = 16 << 20
 	// The first retransmission by timer comes after at least a second (RFC 6298,
 	// section 2.1); with it, its way and the delay of the capture, two suffice.
 	defaultWait = 2 * time.Second
@@ -52,9 +52,16 @@ type Assembler struct {
 
 	now      time.Time // the latest time that any packet had
 	held     int       // bytes that wait, in all connections
+	peak     int       // the most that did
 	waiting  waitList
 	spare    *held // released buffers
 	spareCap int   // bytes in them
+	limited  Limited
+}
+
+// Limited counts the holes that were given up because of a limit.
+type Limited struct {
+	Bytes, Segments, Total int // by Options.HeldBytes, HeldSegments and TotalBytes
 }
 
 // Connection returns a new connection that reports to h.
@@ -77,10 +84,16 @@ func (a *Assembler) Tick(now time.Time) {
 		s.skip(NotCaptured)
 		s.rewait()
 	}
-	for a.held > orDefault(a.Options.TotalBytes, defaultTotalBytes) {
+	for a.held > orDefault(a.Options.TotalBytes, DefaultTotalBytes) {
 		a.evict()
 	}
 }
+
+// Peak returns the most bytes that waited at a time, in all connections.
+func (a *Assembler) Peak() int { return a.peak }
+
+// Limited returns how many holes were given up so far because of a limit.
+func (a *Assembler) Limited() Limited { return a.limited }
 
 // Held returns the bytes that wait now, in all connections.
 func (a *Assembler) Held() int { return a.held }
@@ -91,6 +104,7 @@ func (a *Assembler) evict() {
 	for s.head == nil {
 		s = s.later
 	}
+	a.limited.Total++
 	s.skip(MemoryLimit)
 	s.rewait()
 }

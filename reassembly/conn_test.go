@@ -565,8 +565,8 @@ func TestConnHoleIsBounded(t *testing.T) {
 	if k.Gaps != 1 || k.BytesLost != 10 || k.Bytes != 50_000_010 {
 		t.Errorf("got %d gaps, %d lost, %d bytes; want 1, 10, 50000010", k.Gaps, k.BytesLost, k.Bytes)
 	}
-	if peak == 0 || peak > defaultHeldBytes {
-		t.Errorf("got a peak of %d bytes held, want at most %d", peak, defaultHeldBytes)
+	if peak == 0 || peak > DefaultHeldBytes {
+		t.Errorf("got a peak of %d bytes held, want at most %d", peak, DefaultHeldBytes)
 	}
 }
 

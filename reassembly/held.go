@@ -76,6 +76,7 @@ func (s *stream) insert(at **held, off, end int64, p piece) **held {
 	s.heldSegments++
 	s.heldBytes += h.size()
 	a.held += h.size()
+	a.peak = max(a.peak, a.held)
 	return &h.next
 }
 

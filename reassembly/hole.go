@@ -29,8 +29,15 @@ func (s *stream) skipAll(reason Reason) {
 // bound gives up holes while too much waits behind them.
 func (s *stream) bound() {
 	o := &s.conn.assembler.Options
-	for s.heldSegments > orDefault(o.HeldSegments, defaultHeldSegments) ||
-		s.heldBytes > orDefault(o.HeldBytes, defaultHeldBytes) {
+	for {
+		switch {
+		case s.heldSegments > orDefault(o.HeldSegments, DefaultHeldSegments):
+			s.conn.assembler.limited.Segments++
+		case s.heldBytes > orDefault(o.HeldBytes, DefaultHeldBytes):
+			s.conn.assembler.limited.Bytes++
+		default:
+			return
+		}
 		s.skip(MemoryLimit)
 	}
 }

@@ -12,8 +12,8 @@ const (
 	// Linux uses 30. It must stay below the time in which 16-bit ids come round.
 	fragmentWait = 30 * time.Second
 	// What Linux allows itself (ipfrag_high_thresh).
-	defaultFragmentBytes = 4 << 20
-	defaultFragmentSets  = 1024
+	DefaultFragmentBytes = 4 << 20
+	DefaultFragmentSets  = 1024
 	// An offset is 13 bits of 8 bytes, and no datagram is longer than its length
 	// field can say.
 	maxDatagram = 65535
@@ -128,6 +128,7 @@ type FragmentCounters struct {
 	Fragments, Datagrams, Duplicates, Refused int
 	Conflicts                                 int // bytes
 	Orphans                                   [5]int
+	EvictedSets, EvictedBytes                 int // orphans by the limit that made them
 }
 
 // Defragmenter puts IP fragments together, of both versions. The zero
@@ -420,8 +421,15 @@ func (d *Defragmenter) complete(s *fragments) *Datagram {
 // bound gives up the oldest sets while there are too many, or too many bytes.
 // The set keep, to which something was just added, stays.
 func (d *Defragmenter) bound(keep *fragments) {
-	for d.first != keep && (len(d.sets) > orDefault(d.Options.Sets, defaultFragmentSets) ||
-		d.bytes > orDefault(d.Options.Bytes, defaultFragmentBytes)) {
+	for d.first != keep {
+		switch {
+		case len(d.sets) > orDefault(d.Options.Sets, DefaultFragmentSets):
+			d.counters.EvictedSets++
+		case d.bytes > orDefault(d.Options.Bytes, DefaultFragmentBytes):
+			d.counters.EvictedBytes++
+		default:
+			return
+		}
 		d.giveUp(d.first, Evicted)
 	}
 }
@@ -453,7 +461,7 @@ func (d *Defragmenter) giveUp(s *fragments, l Loss) {
 // count is kept, once the list is long.
 func (d *Defragmenter) report(s *fragments, l Loss) {
 	d.counters.Orphans[l]++
-	if len(d.orphans) >= defaultFragmentSets {
+	if len(d.orphans) >= DefaultFragmentSets {
 		return
 	}
 	o := Orphan{Key: s.key, Loss: l, Length: s.length, Pieces: slices.Clone(s.pieces), Time: s.began}

@@ -216,7 +216,7 @@ func TestDefragmenterIsBounded(t *testing.T) {
 	for range 10_000 {
 		f.Key.ID++
 		d.Add(&f)
-		if d.bytes > defaultFragmentBytes || len(d.sets) > defaultFragmentSets || len(d.orphans) > defaultFragmentSets {
+		if d.bytes > DefaultFragmentBytes || len(d.sets) > DefaultFragmentSets || len(d.orphans) > DefaultFragmentSets {
 			t.Fatalf("%d sets with %d bytes and %d orphans are held", len(d.sets), d.bytes, len(d.orphans))
 		}
 	}

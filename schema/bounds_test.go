@@ -32,8 +32,8 @@ func TestTheLoaderIsBounded(t *testing.T) {
 		{"optionals of optionals", "align: bit", "- a: u1" + strings.Repeat("?", 5000), ""},
 		{"more arrays than fields", "", "- a: u8" + strings.Repeat("[1]", 200_000), "a layout of more than 100000 fields"},
 		{"switches in switches", "", deep, ""},
-		{"an expression of brackets", "", "- a: u8\n- b: = " + strings.Repeat("(", 100_000) + "a", "an expression nested deeper than 64"},
-		{"an expression of signs", "", "- a: u8\n- b: = " + strings.Repeat("-", 100_000) + "a", "an expression nested deeper than 64"},
+		{"an expression of brackets", "", "- a: u8\n- b: = " + strings.Repeat("(", 100_000) + "a", "an expression nested deeper than 1000"},
+		{"an expression of signs", "", "- a: u8\n- b: = " + strings.Repeat("-", 100_000) + "a", "an expression nested deeper than 1000"},
 		{"a long sum", "", "- a: u8\n- b: = 0" + strings.Repeat(" + a", 50_000), "an expression of more than 1000 operators"},
 		{"lists in lists", "", "- a: " + strings.Repeat("[", 50_000), "brackets nested deeper than 500"},
 	} {
@@ -50,7 +50,7 @@ func TestTheLoaderIsBounded(t *testing.T) {
 			}
 			data := []byte(strings.Repeat("\x49\x24\x92", 100)) // 3-bit numbers of 2, 2, 2 and so on
 			tree, d, _ := decodeBody(all[0], all[0].Packets[0].Of(Client)[0], nil, data)
-			if len(tree.Nodes) > MaxNodes+500 || d.End > 8*len(data) {
+			if len(tree.Nodes) > DefaultBounds.Values+500 || d.End > 8*len(data) {
 				t.Errorf("got %d values up to bit %d", len(tree.Nodes), d.End)
 			}
 		})

@@ -9,13 +9,11 @@ import (
 	"opscope/schema/wire"
 )
 
-// Limits of a schema. They bound what a file can make the loader do.
+// Limits of a schema, beside its Bounds. They bound what a file can make the loader do.
 const (
-	maxParams = 4        // parameters of a type
-	maxOps    = 100_000  // compiled fields of one packet, types written out
-	maxNest   = 32       // types within types
-	maxCount  = MaxNodes // a count, or a number of bytes, that is written out
-	maxFixed  = 1 << 40  // bits of what is called fixed; more is never there
+	maxParams = 4       // parameters of a type
+	maxCount  = 1 << 18 // a count, or a number of bytes, that is written out
+	maxFixed  = 1 << 40 // bits of what is called fixed; more is never there
 )
 
 type opKind uint8
@@ -109,14 +107,17 @@ type envRead struct {
 
 // compiler writes out one layout.
 type compiler struct {
-	d     *draft
-	slots int
-	used  []bool
-	ops   int
-	nest  []string
-	env   []envRead
-	above inherited
+	d      *draft
+	bounds Bounds
+	slots  int
+	used   []bool
+	ops    int
+	nest   []string
+	env    []envRead
+	above  inherited
 }
+
+func (d *draft) compiler() *compiler { return &compiler{d: d, bounds: d.limits()} }
 
 // inherited is what a field has from what holds it, unless it says otherwise.
 type inherited struct {
@@ -279,7 +280,7 @@ func walkOps(ops []*op, visit func(*op)) {
 }
 
 func (d *draft) compileBody(e *packetDecl, b *bodyDecl) (*Layout, error) {
-	c := &compiler{d: d}
+	c := d.compiler()
 	c.above.source = cmp.Or(b.source, e.Source, d.Source)
 	c.above.confidence = cmp.Or(b.confidence, e.Confidence, d.Confidence)
 	scope := c.newScope(b.fields)
@@ -290,7 +291,7 @@ func (d *draft) compileBody(e *packetDecl, b *bodyDecl) (*Layout, error) {
 	l := &Layout{Source: c.above.source, Confidence: c.above.confidence, code: &code{ops: ops}}
 	if e.size != nil {
 		size := e.size.clone()
-		if err := size.bind(scope); err != nil {
+		if err := scope.bind(size); err != nil {
 			return nil, err
 		}
 		if err := d.checkSize(e, size, ops); err != nil {
@@ -358,7 +359,7 @@ func (d *draft) checkSize(e *packetDecl, size *expr, ops []*op) error {
 
 // checkType compiles a type that no packet may use, for its errors.
 func (d *draft) checkType(t *typeDecl) error {
-	c := &compiler{d: d}
+	c := d.compiler()
 	scope := c.newScope(nil)
 	ref := &typeRef{kind: refNamed, name: t.name, pos: t.pos}
 	for range t.params {
@@ -420,8 +421,8 @@ func lastOrder(ops []*op, order wire.Order) wire.Order {
 
 // grow counts what is compiled.
 func (c *compiler) grow(pos Pos) error {
-	if c.ops++; c.ops > maxOps {
-		return errorAt(pos, "a layout of more than %d fields", maxOps)
+	if c.ops++; c.ops > c.bounds.Fields {
+		return errorAt(pos, "a layout of more than %d fields", c.bounds.Fields)
 	}
 	return nil
 }
@@ -498,7 +499,7 @@ func (s *listScope) place(o *op, f *fieldDecl) error {
 		return errorAt(e.args[0].pos, "no envelope has a field %q", e.args[0].path[0])
 	}
 	o.atBase, o.at = base, e.args[1]
-	if err := o.at.bind(s); err != nil {
+	if err := s.bind(o.at); err != nil {
 		return err
 	}
 	if n := f.at.args[1]; n.op == opName && len(n.path) == 1 && s.names[n.path[0]] != nil {
@@ -526,7 +527,18 @@ func (s *listScope) bound(e *expr) (*expr, error) {
 		return nil, nil
 	}
 	e = e.clone()
-	return e, e.bind(s)
+	return e, s.bind(e)
+}
+
+// bind binds an expression that keeps to the bounds.
+func (s *listScope) bind(e *expr) error {
+	switch b := s.c.bounds; {
+	case e.size > b.Operators:
+		return errorAt(e.pos, "an expression of more than %d operators", b.Operators)
+	case e.depth > b.Brackets:
+		return errorAt(e.pos, "an expression nested deeper than %d", b.Brackets)
+	}
+	return e.bind(s)
 }
 
 // declare makes a field visible to the expressions after it.
@@ -802,8 +814,8 @@ func (s *listScope) compileNamed(o *op, f *fieldDecl, ref *typeRef) (*op, error)
 	if slices.Contains(s.c.nest, t.name) {
 		return nil, errorAt(ref.pos, "type %q contains itself: %s", t.name, strings.Join(append(s.c.nest, t.name), " > "))
 	}
-	if len(s.c.nest) >= maxNest {
-		return nil, errorAt(ref.pos, "types nested deeper than %d", maxNest)
+	if len(s.c.nest) >= s.c.bounds.Nesting {
+		return nil, errorAt(ref.pos, "types nested deeper than %d", s.c.bounds.Nesting)
 	}
 	s.c.nest = append(s.c.nest, t.name)
 	defer func() { s.c.nest = s.c.nest[:len(s.c.nest)-1] }()

@@ -8,11 +8,8 @@ import (
 	"opscope/schema/wire"
 )
 
-// Limits of decoding. They bound what one body can make the decoder do.
+// Limits of decoding, beside the schema's Bounds.
 const (
-	// MaxNodes is the largest number of values of one body. The largest real
-	// one, a BEHAVIOR of Wulfram, has some 3,000.
-	MaxNodes = 1 << 18
 	// maxEmpty is the largest count of elements that take no bits.
 	maxEmpty = 1 << 12
 )
@@ -48,7 +45,8 @@ type Decoder struct {
 	far     int // where reading left off to go on elsewhere, at the furthest
 	missing bool
 
-	proto protoWalk
+	proto  protoWalk
+	bounds Bounds
 }
 
 // Missing returns the table entry that the last body needed and that nobody had
@@ -59,6 +57,7 @@ func (d *Decoder) Missing() (Missing, bool) { return d.m.missing, d.missing }
 // caller has reset; positions in t count from the start of t.Data. The error
 // names the field; what was decoded before it is in t.
 func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, to int) *wire.Error {
+	d.bounds = p.limits()
 	if l.proto != nil {
 		return d.protobuf(p, message, l.proto.message(), t, from, to)
 	}
@@ -355,7 +354,19 @@ func (d *Decoder) need(bytes int64) bool {
 	return true
 }
 
+// bound ends decoding at a bound.
+func (d *Decoder) bound(name string, most int, of, got string) {
+	d.r.Fail("at most "+strconv.Itoa(most)+" "+of, got, wire.Malformed)
+	if err := d.r.Err(); err != nil {
+		err.Limit = name
+	}
+}
+
 func (d *Decoder) bytes(f *Field, kind ValueKind, off, n int) bool {
+	if n > d.bounds.Text {
+		d.bound(BoundText, d.bounds.Text, "bytes in a field", strconv.Itoa(n))
+		return false
+	}
 	pos := d.r.Pos()
 	d.r.Skip(8 * n)
 	if d.r.Err() != nil {
@@ -502,8 +513,8 @@ func (d *Decoder) array(o *op, off int) bool {
 
 // few guards the number of values of a body.
 func (d *Decoder) few() bool {
-	if len(d.t.Nodes) > MaxNodes {
-		d.r.Fail("at most "+strconv.Itoa(MaxNodes)+" values", "more", wire.Malformed)
+	if len(d.t.Nodes) > d.bounds.Values {
+		d.bound(BoundValues, d.bounds.Values, "values", "more")
 	}
 	return d.r.Err() == nil
 }
@@ -518,16 +529,20 @@ func (d *Decoder) holds(count int64, least int) bool {
 	most := int64(maxEmpty)
 	switch {
 	case least > 0 && d.Short != wire.Malformed:
-		most = MaxNodes
+		most = int64(d.bounds.Values)
 	case least > 0:
 		most = int64(d.r.Left() / least)
 	}
-	most = min(most, int64(MaxNodes-len(d.t.Nodes)))
-	if count > most {
+	room := int64(d.bounds.Values - len(d.t.Nodes))
+	switch {
+	case count <= min(most, room):
+		return true
+	case count <= most && (least == 0 || count <= int64(d.r.Left()/least)):
+		d.bound(BoundValues, d.bounds.Values, "values", plural(int(count), "element"))
+	default:
 		d.r.Fail(plural(int(count), "element")+" of at least "+wire.Bits(least), wire.Bits(d.r.Left())+" left", d.Short)
-		return false
 	}
-	return true
+	return false
 }
 
 func (d *Decoder) optional(o *op, off int) bool {

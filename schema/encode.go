@@ -526,8 +526,8 @@ func (e *Encoder) count(o *op) (n int64, mask uint64) {
 	} else {
 		n = e.m.eval(o.size).asInt()
 	}
-	if e.sound() && (n < 0 || n > MaxNodes) {
-		e.fail("a count from 0 to "+strconv.Itoa(MaxNodes), strconv.FormatInt(n, 10))
+	if e.sound() && (n < 0 || n > maxCount) {
+		e.fail("a count from 0 to "+strconv.Itoa(maxCount), strconv.FormatInt(n, 10))
 	}
 	return n, mask
 }
@@ -749,7 +749,7 @@ func (e *Encoder) padding(c *code, s *span) bool {
 		e.w.Align()
 		size := e.m.eval(c.size).asInt()
 		have := int64(len(e.w.Bytes()) - e.start + e.Head)
-		if e.sound() && (size < have || size > MaxNodes) {
+		if e.sound() && (size < have || size > maxCount) {
 			e.fail("a size of at least "+strconv.FormatInt(have, 10), strconv.FormatInt(size, 10))
 		}
 		if e.err != nil {

@@ -118,6 +118,8 @@ type expr struct {
 	table int
 	col   int
 	text  string // of the whole expression, on its root
+	size  int    // operators up to its end, on its root
+	depth int    // brackets within brackets, likewise
 }
 
 // precedence of the binary operators; a higher one binds tighter.
@@ -142,21 +144,23 @@ var functions = map[string]struct {
 	"round_up": {2, opRoundUp}, "choose": {3, opChoose}, "next": {1, opNext},
 }
 
-// Limits of an expression in a schema file: they bound what evaluating it costs.
+// Limits of parsing an expression. A schema's Bounds are narrower, and are looked at
+// once it is known whose expression it is.
 const (
-	maxExprDepth = 64   // brackets within brackets
-	maxExprSize  = 1000 // operators
+	maxExprDepth = 1000    // brackets within brackets
+	maxExprSize  = 1 << 16 // operators
 )
 
 // lexer cuts the words of a type or an expression.
 type lexer struct {
-	src   string
-	pos   Pos // of src
-	i     int // behind the current word
-	word  string
-	start int
-	depth int
-	size  int // operators so far
+	src     string
+	pos     Pos // of src
+	i       int // behind the current word
+	word    string
+	start   int
+	depth   int
+	deepest int
+	size    int // operators so far
 }
 
 func newLexer(src string, pos Pos) *lexer {
@@ -238,6 +242,7 @@ func (l *lexer) expr(prec int) (*expr, error) {
 	if l.depth++; l.depth > maxExprDepth {
 		return nil, errorAt(l.place(), "an expression nested deeper than %d", maxExprDepth)
 	}
+	l.deepest = max(l.deepest, l.depth)
 	defer func() { l.depth-- }()
 	from := l.start
 	left, err := l.unary()
@@ -248,6 +253,7 @@ func (l *lexer) expr(prec int) (*expr, error) {
 		b, ok := binary[l.word]
 		if !ok || b.prec <= prec {
 			left.text = strings.TrimSpace(l.src[from:l.start])
+			left.size, left.depth = l.size, l.deepest
 			return left, nil
 		}
 		pos := l.place()

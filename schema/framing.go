@@ -449,7 +449,8 @@ func (d *draft) compileEnvelopes() error {
 		if e.Layout != nil {
 			continue
 		}
-		c := &compiler{d: d, above: inherited{source: d.Source, confidence: d.Confidence}}
+		c := d.compiler()
+		c.above = inherited{source: d.Source, confidence: d.Confidence}
 		scope := c.newScope(e.decls)
 		var ops []*op
 		for _, f := range e.decls {

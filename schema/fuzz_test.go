@@ -105,7 +105,7 @@ func FuzzExpr(f *testing.F) {
 			return
 		}
 		d := &draft{Protocol: &Protocol{State: []TableDecl{{Name: "t", Key: "k", Columns: []string{"x", "y"}}, {Name: "n", Columns: []string{"n"}}}}}
-		c := &compiler{d: d}
+		c := d.compiler()
 		s := c.newScope(nil)
 		bits := &Flags{Name: "m", Bits: []Flag{{0, 2, "low"}, {63, 63, "flag"}}}
 		for _, name := range []string{"a", "b", "m"} {

@@ -124,7 +124,7 @@ func isMessage(data []byte, depth int) bool {
 func fieldSize(data []byte, depth int) (size int, end protowire.Number) {
 	number, as, n := protowire.ConsumeTag(data)
 	switch {
-	case n < 0 || number > protowire.MaxValidNumber || depth >= maxMessages:
+	case n < 0 || number > protowire.MaxValidNumber || depth >= DefaultBounds.Messages:
 		return -1, 0
 	case as == protowire.EndGroupType:
 		return n, number

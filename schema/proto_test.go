@@ -667,14 +667,14 @@ func TestProtocolBuffersAreBounded(t *testing.T) {
 		body []byte
 		want string // in the error
 	}{
-		{"messages within messages", p, "M", nested("7a", 5000), "messages nested at most 100 deep"},
+		{"messages within messages", p, "M", nested("7a", 5000), "at most 100 messages within each other"},
 		{"messages within what is no message", q, "SpawnMonster", nested("0a", 5000), ""},
 		{"groups within groups", q, "SpawnMonster", bytes.Repeat([]byte{0x0b}, 16000), ""},
 		{"messages of which each lacks its fields", p, "M", bytes.Repeat(unhex(t, "920100"), 100000), ""},
 		{"a message in thousands of parts", p, "M", bytes.Repeat(unhex(t, "7a03800101"), 30000), ""},
 		{"a scalar thousands of times", p, "M", bytes.Repeat(unhex(t, "0801"), 60000), ""},
 		{"two lists by turns", p, "M", bytes.Repeat(unhex(t, "800101 8d0101000000"), 20000), ""},
-		{"a list of more than there is room for", p, "M", bytes.Repeat(unhex(t, "800101"), MaxNodes+10), "at most 262144 values"},
+		{"a list of more than there is room for", p, "M", bytes.Repeat(unhex(t, "800101"), DefaultBounds.Values+10), "at most 262144 values"},
 		{"a oneof back and forth", p, "M", bytes.Repeat(unhex(t, "a00101 aa01020805"), 20000), ""},
 		{"wrong texts", p, "M", bytes.Repeat(unhex(t, "6a01ff"), 20000), ""},
 	} {
@@ -689,7 +689,7 @@ func TestProtocolBuffersAreBounded(t *testing.T) {
 		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got %v", c.name, err)
 		}
-		if len(tree.Nodes) > MaxNodes+maxAbsent+1 || len(d.Remarks) > 100 {
+		if len(tree.Nodes) > DefaultBounds.Values+maxAbsent+1 || len(d.Remarks) > 100 {
 			t.Errorf("%s: %d nodes, %d remarks", c.name, len(tree.Nodes), len(d.Remarks))
 		}
 	}

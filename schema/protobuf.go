@@ -18,10 +18,9 @@ import (
 
 // Limits of decoding Protocol Buffers.
 const (
-	maxMessages = 100     // messages within each other, as in the common runtimes
-	maxGuesses  = 20      // likewise, where it is only a guess that they are messages
-	maxAbsent   = 1 << 14 // absent fields that are listed; two bytes can lack hundreds
-	maxAlike    = 8       // remarks with one code
+	maxGuesses = 20      // likewise, where it is only a guess that they are messages
+	maxAbsent  = 1 << 14 // absent fields that are listed; two bytes can lack hundreds
+	maxAlike   = 8       // remarks with one code
 )
 
 // protoWalk is the state of one walk.
@@ -441,8 +440,10 @@ func (d *Decoder) submessage(m *message, field *Field, n uint64, depth, start in
 
 // nested decodes the members of node i, which has been added.
 func (d *Decoder) nested(m *message, i, depth, start int, group uint64, whole bool) bool {
-	if depth+1 >= maxMessages {
-		return d.malformed(start, "messages nested at most "+strconv.Itoa(maxMessages)+" deep", "more")
+	if depth+1 >= d.bounds.Messages {
+		d.r.Seek(start)
+		d.bound(BoundMessages, d.bounds.Messages, "messages within each other", "more")
+		return d.stopped(start)
 	}
 	ok := d.message(m, depth+1, group, whole)
 	d.close(i)

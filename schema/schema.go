@@ -301,6 +301,7 @@ type Protocol struct {
 	drafts []*packetDecl
 	index  map[opcodeKey]*Packet
 	names  *Enum
+	bounds Bounds
 }
 
 type opcodeKey struct {

@@ -61,8 +61,8 @@ func TestShortKeepsItsKind(t *testing.T) {
 func TestValuesOfABodyAreBounded(t *testing.T) {
 	p := parse(t, inFields("types:\n  e:\n    - a: = 1\n    - b: = 2\n", "- x: e[4096][4096]"))
 	tree, _, err := decodeBody(p, p.Packets[0].Of(Client)[0], nil, nil)
-	if err == nil || len(tree.Nodes) > MaxNodes+4096 {
-		t.Errorf("got %d values (%v), want an error at %d", len(tree.Nodes), err, MaxNodes)
+	if err == nil || len(tree.Nodes) > DefaultBounds.Values+4096 {
+		t.Errorf("got %d values (%v), want an error at %d", len(tree.Nodes), err, DefaultBounds.Values)
 	}
 }
 

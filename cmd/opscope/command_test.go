@@ -234,7 +234,7 @@ func TestSecrets(t *testing.T) {
 		return strings.Contains(out, password) || strings.Contains(squeezed, inHex) || strings.Contains(strings.ToLower(squeezed), inHex)
 	}
 	for _, args := range [][]string{
-		nil, {"-v"}, {"-V"}, {"-x"}, {"-V", "-x"}, {"-T", "json"}, {"-T", "json", "--raw"}, {"--tables"}, {"--summary"},
+		nil, {"-v"}, {"-V"}, {"-x"}, {"-V", "-x"}, {"-T", "json"}, {"-T", "json", "--raw"}, {"--tables"}, {"-q"}, {"-T", "json", "--summary"},
 	} {
 		args = append([]string{"decode", "--width", "-1", sessionCapture}, args...)
 		if shows(good(t, args...)) {
@@ -431,6 +431,8 @@ func TestCompletion(t *testing.T) {
 		"decode -T ":              "json\n",
 		"decode -t ":              "adoy\n",
 		"decode --color ":         "never\n",
+		"decode --summary=":       "json\n",
+		"decode --limit ":         "stream-bytes\n",
 		"schema show ":            "wulfram\n",
 		"schema show wulfram UPD": "UPDATE_ARRAY\n",
 	} {
@@ -474,7 +476,7 @@ func TestMan(t *testing.T) {
 // repository; all of its commands have some, and a line that says what for.
 func TestExamples(t *testing.T) {
 	t.Chdir("../..")
-	for _, args := range [][]string{{}, {"decode"}, {"schema", "list"}, {"schema", "show"}, {"schema", "check"}} {
+	for _, args := range [][]string{{}, {"decode"}, {"unknown"}, {"schema", "list"}, {"schema", "show"}, {"schema", "check"}} {
 		help := good(t, append(args, "--help")...)
 		_, examples, ok := strings.Cut(help, "Examples:\n")
 		if !ok {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"opscope/dissect"
@@ -40,9 +42,11 @@ type decodeOptions struct {
 	hex      bool
 	raw      bool
 	tables   bool
-	summary  bool
+	summary  string // "" for none, auto, text or json
+	limit    []string
 	hold     time.Duration
 	holdSet  bool
+	check    bool
 	lenient  bool
 	secrets  bool
 	personal bool
@@ -66,7 +70,9 @@ it another port, --protocol every flow.
 
 Passwords and tokens are masked in every output, wherever they come back;
 --show-secrets shows them, --mask-personal masks chat and names, too. A game whose
-frames hold Protocol Buffers needs no more than its .proto files and its ids: --proto.`,
+frames hold Protocol Buffers needs no more than its .proto files and its ids: --proto.
+
+` + limitsHelp(),
 		Example: `  opscope decode pcaps/wulfram/session.pcapng
   opscope decode -v -x pcaps/wulfram/session.pcapng
   opscope decode -T json pcaps/wulfram/session.pcapng | jq .message
@@ -80,12 +86,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `FILE`; repeatable, - is standard input")
-	f.StringVar(&o.protocol, "protocol", "", "take every flow for this `PROTOCOL`'s")
-	f.StringArrayVarP(&o.decodeAs, "decode-as", "d", nil, "give a port to a protocol, as `RULE` udp.port==7777,wulfram; repeatable")
-	f.StringArrayVar(&o.schema, "schema", nil, "read schema files of this `DIR` over the built-in ones; repeatable")
-	f.StringArrayVar(&o.proto, "proto", nil, "read the .proto files and the ids of this `DIR`: a game of its own, or more of the mmo's; repeatable")
-	f.StringArrayVarP(&o.settings, "option", "o", nil, "set an `OPTION` of a protocol, as mmo.order:be for big-endian numbers; repeatable")
+	inputFlags(f, &o)
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (NDJSON, an object a line)")
 	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark; a ad adoy are local, in the zone that --summary names")
 	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records")
@@ -95,9 +96,10 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	f.BoolVarP(&o.hex, "hex", "x", false, "the bytes of each record, marked with its fields")
 	f.BoolVar(&o.raw, "raw", false, "with -T json: the bytes of each record as \"raw\"")
 	f.BoolVar(&o.tables, "tables", false, "print what each session has learned, with the origin of each entry, instead of the records")
-	f.BoolVar(&o.summary, "summary", false, "the counters after the records of each file; with -T json as an object")
+	f.StringVar(&o.summary, "summary", "", "the counters of each file on standard error, as `FORMAT` text or json; with -T json the last object of the output")
+	f.Lookup("summary").NoOptDefVal = "auto"
 	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
-	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
+	f.BoolVar(&o.check, "check", false, "tell of each packet with a wrong checksum; all are decoded and counted")
 	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
 	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
@@ -106,7 +108,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	f.BoolVarP(&o.buffered, "line-buffered", "l", false, "write each record at once")
 	for flag, words := range map[string][]string{
 		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(),
-		"time": {"a", "ad", "adoy", "d", "dd", "e", "r", "u", "ud", "udoy"},
+		"time": {"a", "ad", "adoy", "d", "dd", "e", "r", "u", "ud", "udoy"}, "summary": {"text", "json"}, "limit": limitNames(),
 	} {
 		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
 			panic(err) // no such flag: the line above is wrong
@@ -115,18 +117,36 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	return c
 }
 
+// inputFlags adds the flags that say what is read, and how.
+func inputFlags(f *pflag.FlagSet, o *decodeOptions) {
+	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `FILE`; repeatable, - is standard input")
+	f.StringVar(&o.protocol, "protocol", "", "take every flow for this `PROTOCOL`'s")
+	f.StringArrayVarP(&o.decodeAs, "decode-as", "d", nil, "give a port to a protocol, as `RULE` udp.port==7777,wulfram; repeatable")
+	f.StringArrayVar(&o.schema, "schema", nil, "read schema files of this `DIR` over the built-in ones; repeatable")
+	f.StringArrayVar(&o.proto, "proto", nil, "read the .proto files and the ids of this `DIR`: a game of its own, or more of the mmo's; repeatable")
+	f.StringArrayVarP(&o.settings, "option", "o", nil, "set an `OPTION` of a protocol, as mmo.order:be for big-endian numbers; repeatable")
+	f.StringArrayVar(&o.limit, "limit", nil, "set the limit `NAME=N`, of those that decode --help lists; repeatable")
+	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
+}
+
 // decode reads the files in turn.
 func decode(ctx context.Context, s streams, files []string, o *decodeOptions) error {
-	if len(files) == 0 {
-		return usage("no file to read\ntry: opscope decode FILE, or opscope decode - for standard input")
-	}
 	d, err := newDecoding(s, o)
 	if err != nil {
 		return err
 	}
+	return d.files(ctx, files)
+}
+
+// files reads files in turn. The error of one that could not be read as a whole is
+// printed, and leaves its exit code.
+func (d *decoding) files(ctx context.Context, files []string) error {
+	if len(files) == 0 {
+		return usage("no file to read\ntry: opscope decode FILE, or opscope decode - for standard input")
+	}
 	var failed error
 	for i, name := range files {
-		if len(files) > 1 && d.json == nil {
+		if len(files) > 1 && d.json == nil && d.gather == nil {
 			if err := d.heading(name); err != nil {
 				return &exitError{exitInput, fmt.Errorf("output: %w", err)}
 			}
@@ -142,13 +162,13 @@ func decode(ctx context.Context, s streams, files []string, o *decodeOptions) er
 		if errors.As(err, &e) {
 			return err
 		}
-		fmt.Fprintln(s.err, "opscope: "+err.Error())
+		complain(d.err, widen(err).Error())
 		failed = &exitError{exitInput, errors.New("")}
 	}
 	if err := d.out.Flush(); err != nil {
 		return &exitError{exitInput, fmt.Errorf("output: %w", err)}
 	}
-	if o.lenient {
+	if d.lenient {
 		return nil
 	}
 	return failed
@@ -163,12 +183,14 @@ type decoding struct {
 	streams
 	out       dissect.Sink
 	json      *sink.NDJSON
+	gather    func(*dissect.Result) // takes each file's result; nothing is printed until all are read
 	protocols []dissect.Protocol
 	only      dissect.Protocol
 	assigned  []dissect.Assignment
 	schemas   map[string]*schema.Protocol // by name, with the user's files over them
 	known     []dissect.Protocol          // those that are built in, and the user's games
 	times     sink.TimeFormat
+	limits    *limits
 	shown     int
 }
 
@@ -179,8 +201,14 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 		return nil, usage("-c %d: want a number of records, 0 for all", o.count)
 	case o.hold < 0:
 		return nil, usage("--hold %v: want a time such as 2s, 0 to hold nothing", o.hold)
+	case !slices.Contains([]string{"", "auto", "text", "json"}, o.summary):
+		return nil, usage("unknown --summary %q\ntry --summary text or --summary json", o.summary)
 	case o.tables && o.format == "json":
 		return nil, usage("--tables prints text, not JSON\ntry: without -T json")
+	}
+	var err error
+	if d.limits, err = parseLimits(o.limit); err != nil {
+		return nil, err
 	}
 	if err := d.choose(); err != nil {
 		return nil, err
@@ -339,11 +367,17 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 	if errors.As(err, &link) {
 		err = fmt.Errorf("%s: %w (packets: %d of %d)", name, err, result.Summary.Unsupported, result.Summary.Packets)
 	}
+	if result != nil && d.gather != nil {
+		d.gather(result)
+	}
+	if result != nil {
+		d.told(name, result, err)
+	}
 	for _, w := range f.Warnings() {
-		fmt.Fprintf(d.err, "opscope: %s: %s\n", name, w)
+		complain(d.err, name+": "+w)
 	}
 	if err == nil && !d.quiet && len(result.Summary.Records) == 0 {
-		fmt.Fprintf(d.err, "opscope: %s: %s\n", name, nothingIn(&result.Summary))
+		complain(d.err, name+": "+nothingIn(&result.Summary))
 	}
 	if result != nil {
 		if e := d.epilogue(index, result); e != nil && err == nil {
@@ -351,6 +385,22 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 		}
 	}
 	return err
+}
+
+// noGuard is the environment variable that, when it is not empty, has a defect in a
+// dissector stop the program with its stack.
+const noGuard = "OPSCOPE_NO_GUARD"
+
+// told counts the limit that ended a file, and names the defects that it brought to
+// light.
+func (d *decoding) told(name string, r *dissect.Result, err error) {
+	var e *wire.Error
+	if errors.As(err, &e) {
+		r.Summary.Reached(e.Limit)
+	}
+	for i := range r.Defects {
+		complain(d.err, name+": "+r.Defects[i].Error())
+	}
 }
 
 // nothingIn says why a file gave no records, for somebody who waits for some.
@@ -364,9 +414,9 @@ func nothingIn(s *dissect.Summary) string {
 
 func (d *decoding) open(ctx context.Context, name string) (*capture.File, error) {
 	if name != "-" {
-		return capture.Open(name)
+		return d.limits.capture.Open(name)
 	}
-	return capture.OpenReader(name, newStandardInput(ctx, d.in, d.out))
+	return d.limits.capture.OpenReader(name, newStandardInput(ctx, d.in, d.out))
 }
 
 // packets dissects a capture.
@@ -377,38 +427,9 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 	}
 	p := dissect.NewPipeline(d, dissect.Options{
 		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: stdin, Schema: d.overlay, File: index,
+		Limits: d.limits.run, Check: d.check, Guard: os.Getenv(noGuard) == "",
 	})
 	return p.Run(ctx, src)
-}
-
-// records reads opscope's own NDJSON.
-func (d *decoding) records(ctx context.Context, name string, text io.Reader) (*dissect.Result, error) {
-	r := sink.NewReader(text, sink.ReaderOptions{Schema: d.schemaOf})
-	var result dissect.Result
-	var bad error
-	for ctx.Err() == nil {
-		rec, err := r.Next()
-		var line *wire.Error
-		switch {
-		case errors.Is(err, io.EOF):
-			return &result, bad
-		case errors.As(err, &line):
-			result.Summary.Errors[line.Kind]++
-			fmt.Fprintf(d.err, "opscope: %s: %v\n", name, err)
-			bad = fmt.Errorf("%s: some lines are no records", name)
-			continue
-		case err != nil:
-			return &result, err
-		}
-		if d.only != nil && rec.Protocol != "" && rec.Protocol != d.protocol {
-			continue
-		}
-		result.Summary.AddRecord(rec)
-		if err := d.Write(rec); err != nil {
-			return &result, err
-		}
-	}
-	return &result, context.Cause(ctx)
 }
 
 // epilogue prints what was asked for behind the records of a file.
@@ -421,16 +442,24 @@ func (d *decoding) epilogue(index int, r *dissect.Result) error {
 			return err
 		}
 	}
-	if !d.quiet && !d.summary {
+	if !d.quiet && d.summary == "" {
 		return nil
-	}
-	if d.json != nil {
-		return d.json.WriteSummary(index, &r.Summary)
 	}
 	if err := d.out.Flush(); err != nil {
 		return err
 	}
-	return sink.WriteSummary(d.streams.out, &r.Summary, d.times.Zone(nil))
+	out := d.err
+	if d.quiet {
+		out = d.streams.out
+	}
+	switch {
+	case d.json != nil && d.summary != "text":
+		return d.json.WriteSummary(index, &r.Summary)
+	case d.summary == "json":
+		j := sink.NewNDJSON(out, sink.NDJSONOptions{Immediate: true})
+		return j.WriteSummary(index, &r.Summary)
+	}
+	return sink.WriteSummary(out, &r.Summary, d.times.Zone(nil))
 }
 
 // useColor decides whether to colour: auto for a terminal, unless NO_COLOR says

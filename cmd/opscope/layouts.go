@@ -21,7 +21,7 @@ func (d *decoding) load() error {
 		if err != nil {
 			return &exitError{exitUsage, err}
 		}
-		d.schemas[name] = s
+		d.schemas[name] = s.Bounded(d.limits.schema)
 	}
 	for _, dir := range d.schema {
 		if err := d.overlayDir(dir); err != nil {

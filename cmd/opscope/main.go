@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"opscope/dissect/sink"
 )
 
 // Exit codes.
@@ -87,12 +89,28 @@ var errInterrupted = errors.New("interrupted")
 // run runs the command line and returns the exit code. It prints the error, once.
 func run(ctx context.Context, args []string, s streams) int {
 	root := newRoot(s)
-	root.SetArgs(decodeByDefault(root, args))
+	root.SetArgs(decodeByDefault(root, joinSummary(args)))
 	err := root.ExecuteContext(ctx)
 	if err != nil && err.Error() != "" {
-		fmt.Fprintln(s.err, "opscope: "+err.Error())
+		complain(s.err, err.Error())
 	}
 	return exitCode(err)
+}
+
+// complain prints a message. What is in it may come off the wire, or be the name of a
+// file, so that it is escaped.
+func complain(w io.Writer, message string) {
+	fmt.Fprintf(w, "opscope: %s\n", sink.Escape(message))
+}
+
+// joinSummary joins --summary to the format behind it. The flag can do without one, so
+// that it would take the word for a file.
+func joinSummary(args []string) []string {
+	i := slices.Index(args, "--summary")
+	if i < 0 || i+1 == len(args) || !slices.Contains([]string{"text", "json"}, args[i+1]) {
+		return args
+	}
+	return slices.Concat(args[:i], []string{"--summary=" + args[i+1]}, args[i+2:])
 }
 
 // decodeByDefault has plain `opscope FILE` mean `opscope decode FILE`.
@@ -180,7 +198,7 @@ start; 130 second interrupt.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w\ntry: %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(newDecode(s), newSchema(s), newNotes(s), newVersion(s), newMan(root, s))
+	root.AddCommand(newDecode(s), newUnknown(s), newSchema(s), newNotes(s), newVersion(s), newMan(root, s))
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // which would take any shell, and print its help

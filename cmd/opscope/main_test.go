@@ -20,10 +20,14 @@ import (
 
 // TestMain takes away what a machine could add to the output.
 func TestMain(m *testing.M) {
+	if os.Getenv(asMain) != "" {
+		main()
+	}
 	time.Local = time.UTC
 	for _, name := range []string{"NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"} {
 		os.Unsetenv(name)
 	}
+	os.Setenv(noGuard, "1") // a defect is to fail the test
 	os.Exit(m.Run())
 }
 

@@ -391,7 +391,7 @@ func newSchemaCheck(s streams) *cobra.Command {
 			var failed error
 			for _, a := range args {
 				if err := checkPath(s.out, a); err != nil {
-					fmt.Fprintln(s.err, "opscope: "+err.Error())
+					complain(s.err, err.Error())
 					failed = &exitError{exitUsage, errors.New("")}
 				}
 			}

@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"opscope/dissect"
 )
 
-// MaxPacket is the most bytes that one packet may hold, as in libpcap and
-// Wireshark. A longer one is taken for damage: after a wrong length nothing
-// that follows can be read.
+// MaxPacket is the most bytes that one packet may hold, unless Limits say otherwise.
 const MaxPacket = 256 << 10
 
 // Interface is where packets were captured.
@@ -30,6 +27,7 @@ type File struct {
 	packets  packets // nil for NDJSON
 	number   int
 	warnings warnings
+	limits   Limits
 	closers  []io.Closer // innermost first
 	err      error       // what ended the file, returned ever after
 }
@@ -42,17 +40,7 @@ type packets interface {
 
 // Open opens the capture file at path.
 func Open(path string) (*File, error) {
-	disk, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	f, err := OpenReader(path, disk)
-	if err != nil {
-		disk.Close()
-		return nil, err
-	}
-	f.closers = append(f.closers, disk)
-	return f, nil
+	return Limits{}.Open(path)
 }
 
 // OpenReader reads a capture file from r, which Close does not close. The name stands in
@@ -60,12 +48,7 @@ func Open(path string) (*File, error) {
 //
 // A file that is no capture is an error that says what it looks like.
 func OpenReader(name string, r io.Reader) (*File, error) {
-	f := &File{name: name, in: newWindow(r)}
-	if err := f.open(); err != nil {
-		f.Close()
-		return nil, f.named(err)
-	}
-	return f, nil
+	return Limits{}.OpenReader(name, r)
 }
 
 // open finds out what the file is, behind a compression where there is one.
@@ -80,9 +63,9 @@ func (f *File) open() error {
 	f.format = format
 	switch format {
 	case Pcap:
-		f.packets, err = openPcap(f.in, &f.warnings)
+		f.packets, err = openPcap(f.in, &f.warnings, f.limits)
 	case Pcapng:
-		f.packets, err = openPcapng(f.in, &f.warnings)
+		f.packets, err = openPcapng(f.in, &f.warnings, f.limits)
 	}
 	return err
 }

@@ -450,3 +450,36 @@ func FuzzPcapng(f *testing.F) {
 		fuzz(t, b)
 	})
 }
+
+// FuzzCompressed unpacks arbitrary bytes: as they are behind a magic number, which is
+// mostly damage, or what they make when they are packed, which is none.
+func FuzzCompressed(f *testing.F) {
+	for _, b := range samples() {
+		f.Add(uint8(0), b)
+		f.Add(uint8(1), b)
+		f.Add(uint8(2), gzipped(b))
+		f.Add(uint8(3), zstded(b))
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, b []byte) {
+		switch kind % 4 {
+		case 0:
+			b = gzipped(b)
+		case 1:
+			b = zstded(b)
+		case 2:
+			b = append([]byte(gzipMagic), b[min(len(b), 2):]...)
+		case 3:
+			b = append([]byte(zstdMagic), b[min(len(b), 4):]...)
+		}
+		_, file, err := readAll(bytes.NewReader(b))
+		if err == nil {
+			return
+		}
+		if text := err.Error(); !strings.HasPrefix(text, "test: ") || strings.Contains(text, "\n") {
+			t.Fatalf("got %q", text)
+		}
+		if file != nil && len(file.in.buf) > 32<<20 {
+			t.Fatalf("the buffer grew to %d bytes", len(file.in.buf))
+		}
+	})
+}

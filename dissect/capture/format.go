@@ -62,7 +62,7 @@ func (f *File) decompress() error {
 // unpack makes the file what z gives. A file that is cut before that tells what it
 // is, is an error that names the compression.
 func (f *File) unpack(layer string, z io.Reader) error {
-	f.in = newWindow(z)
+	f.in = newWindow(&unpacked{Reader: z, layer: layer, packed: f.in, ratio: int64(f.limits.Ratio)})
 	if len(f.in.peek(4)) < 4 && f.in.err != io.EOF {
 		return f.in.short(layer, "content", 0, 4)
 	}

@@ -65,6 +65,7 @@ type pcap struct {
 	pcapVariant
 	in       *window
 	warnings *warnings
+	limits   Limits
 	from     Interface
 	unit     int64 // nanoseconds in a unit of the fraction
 	digits   int
@@ -72,12 +73,12 @@ type pcap struct {
 }
 
 // openPcap reads the header of a file whose magic number is known.
-func openPcap(in *window, w *warnings) (*pcap, error) {
+func openPcap(in *window, w *warnings, l Limits) (*pcap, error) {
 	b := in.peek(pcapHeader)
 	if len(b) < pcapHeader {
 		return nil, in.short("pcap", "header", 0, pcapHeader)
 	}
-	f := &pcap{in: in, warnings: w, unit: 1000, digits: 6}
+	f := &pcap{in: in, warnings: w, limits: l, unit: 1000, digits: 6}
 	f.pcapVariant = pcapVariants[binary.BigEndian.Uint32(b)]
 	if f.nano {
 		f.unit, f.digits = 1, 9
@@ -107,13 +108,14 @@ func (f *pcap) next(p *dissect.Packet) error {
 	}
 	seconds, fraction := f.uint32(b), f.uint32(b[4:])
 	captured, length := int(f.uint32(b[8:])), int(f.uint32(b[12:]))
-	if captured > MaxPacket {
+	if captured > f.limits.Packet {
 		return &wire.Error{
 			Layer:  "pcap",
 			Path:   f.path("captured_length"),
 			Offset: int(f.in.offset()) + 8,
-			Want:   "at most " + strconv.Itoa(MaxPacket),
+			Want:   "at most " + strconv.Itoa(f.limits.Packet),
 			Got:    strconv.Itoa(captured),
+			Limit:  LimitPacket,
 		}
 	}
 	whole := f.header + captured

@@ -42,10 +42,6 @@ const (
 	enhancedBody     = 20 // interface 4, time 8, captured 4, length 4
 )
 
-// maxBlock is the most bytes of a block that is read in one piece, as in
-// Wireshark. A block that nobody looks into may have any length.
-const maxBlock = 16 << 20
-
 // maxInterfaces and maxName bound what a file can have us remember. A packet of
 // the old kind can name no more interfaces than that, and no system has names as long.
 const (
@@ -68,6 +64,7 @@ const warnNoTime = "simple packets carry no time; shown at the start of 1970"
 type pcapng struct {
 	in       *window
 	warnings *warnings
+	limits   Limits
 	swapped  bool // numbers are big-endian
 	all      []Interface
 	clocks   []clock // one per interface
@@ -75,8 +72,8 @@ type pcapng struct {
 }
 
 // openPcapng reads the first section header.
-func openPcapng(in *window, w *warnings) (*pcapng, error) {
-	f := &pcapng{in: in, warnings: w}
+func openPcapng(in *window, w *warnings, l Limits) (*pcapng, error) {
+	f := &pcapng{in: in, warnings: w, limits: l}
 	b, err := f.block()
 	if err != nil {
 		return nil, err
@@ -155,9 +152,9 @@ func (f *pcapng) block() (block, error) {
 		}
 		return b, nil
 	}
-	if b.total > maxBlock {
-		want := "at most " + strconv.Itoa(maxBlock)
-		return block{}, f.malformed(name+".total_length", 4, want, strconv.FormatInt(b.total, 10))
+	if most := f.limits.Block; b.total > int64(most) {
+		want := "at most " + strconv.Itoa(most)
+		return block{}, f.beyond(LimitBlock, name+".total_length", 4, want, strconv.FormatInt(b.total, 10))
 	}
 	whole := f.in.peek(int(b.total))
 	if len(whole) < int(b.total) {
@@ -286,12 +283,23 @@ func (f *pcapng) old(p *dissect.Packet, body []byte) error {
 // data returns the bytes of a packet whose captured length stands at an offset
 // of the body.
 func (f *pcapng) data(name string, body []byte, start, lengthAt int) ([]byte, error) {
-	n, most := int64(f.uint32(body[lengthAt:])), min(len(body)-start, MaxPacket)
-	if n > int64(most) {
-		want := "at most " + strconv.Itoa(most)
-		return nil, f.malformed(name+".captured_length", bodyOffset+lengthAt, want, strconv.FormatInt(n, 10))
+	n := int64(f.uint32(body[lengthAt:]))
+	if err := f.fits(name, ".captured_length", bodyOffset+lengthAt, n, len(body)-start); err != nil {
+		return nil, err
 	}
 	return body[start : start+int(n)], nil
+}
+
+// fits returns an error for a packet of n bytes that is longer than its block has room
+// for, or than a packet may be.
+func (f *pcapng) fits(name, field string, at int, n int64, room int) error {
+	switch {
+	case n > int64(room):
+		return f.malformed(name+field, at, "at most "+strconv.Itoa(room), strconv.FormatInt(n, 10))
+	case n > int64(f.limits.Packet):
+		return f.beyond(LimitPacket, name+field, at, "at most "+strconv.Itoa(f.limits.Packet), strconv.FormatInt(n, 10))
+	}
+	return nil
 }
 
 // fill sets p from a body of the enhanced or the old kind.
@@ -320,9 +328,8 @@ func (f *pcapng) simple(p *dissect.Packet, body []byte) error {
 	if from.SnapLen > 0 {
 		captured = min(captured, int64(from.SnapLen))
 	}
-	if most := int64(min(len(body)-simplePacketBody, MaxPacket)); captured > most {
-		want := "at most " + strconv.FormatInt(most, 10)
-		return f.malformed("simple packet.length", bodyOffset, want, strconv.FormatInt(captured, 10))
+	if err := f.fits("simple packet", ".length", bodyOffset, captured, len(body)-simplePacketBody); err != nil {
+		return err
 	}
 	f.warnings.add(warnNoTime)
 	fillPacket(p, body[simplePacketBody:simplePacketBody+captured], int(length), from, f.warnings)
@@ -340,8 +347,15 @@ func (f *pcapng) lookUp(name string, id uint32) (int, error) {
 	return f.section + int(id), nil
 }
 
+// beyond returns the error for what is larger than a limit.
+func (f *pcapng) beyond(limit, path string, at int, want, got string) error {
+	e := f.malformed(path, at, want, got)
+	e.Limit = limit
+	return e
+}
+
 // malformed returns the error for what stands some bytes from here.
-func (f *pcapng) malformed(path string, at int, want, got string) error {
+func (f *pcapng) malformed(path string, at int, want, got string) *wire.Error {
 	return &wire.Error{Layer: "pcapng", Path: path, Offset: int(f.in.offset()) + at, Want: want, Got: got}
 }
 

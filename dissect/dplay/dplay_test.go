@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
 	"opscope/dissect/protocols"
+	"opscope/dissect/scene"
 	"opscope/schema"
 )
 

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"opscope/dissect/internal/scene"
+	"opscope/dissect/scene"
 )
 
 // Bytes that look like the start of a frame at every fourth place do not cost more than

@@ -15,8 +15,8 @@ import (
 
 	"opscope/dissect"
 	"opscope/dissect/capture"
-	"opscope/dissect/internal/scene"
 	"opscope/dissect/protocols"
+	"opscope/dissect/scene"
 	"opscope/schema"
 )
 

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
 	"opscope/dissect/lotr2"
+	"opscope/dissect/scene"
 	"opscope/schema"
 )
 

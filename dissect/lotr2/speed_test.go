@@ -3,7 +3,7 @@ package lotr2_test
 import (
 	"testing"
 
-	"opscope/dissect/internal/scene"
+	"opscope/dissect/scene"
 )
 
 // slotsInRound is a whole turn of the count of slots.

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
 	"opscope/dissect/mmo"
+	"opscope/dissect/scene"
 )
 
 // forced takes everything for the game.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
 	"opscope/dissect/mmo"
+	"opscope/dissect/scene"
 	"opscope/dissect/sink"
 	"opscope/schema"
 )

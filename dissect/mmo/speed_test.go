@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
+	"opscope/dissect/scene"
 	"opscope/dissect/sink"
 )
 

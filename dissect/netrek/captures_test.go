@@ -14,8 +14,8 @@ import (
 
 	"opscope/dissect"
 	"opscope/dissect/capture"
-	"opscope/dissect/internal/scene"
 	"opscope/dissect/protocols"
+	"opscope/dissect/scene"
 )
 
 // truth is what an independent decoder counted in a capture.

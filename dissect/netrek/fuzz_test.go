@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
+	"opscope/dissect/scene"
 )
 
 // Whatever comes in a stream, wherever it is cut and joined, each byte of it is in a

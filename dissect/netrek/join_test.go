@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
+	"opscope/dissect/scene"
 	"opscope/schema"
 )
 

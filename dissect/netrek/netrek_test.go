@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"opscope/dissect"
-	"opscope/dissect/internal/scene"
 	"opscope/dissect/netrek"
+	"opscope/dissect/scene"
 	"opscope/schema"
 )
 

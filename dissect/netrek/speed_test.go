@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"opscope/dissect/internal/scene"
+	"opscope/dissect/scene"
 )
 
 // newTraffic is an endless game: an opening, then rounds of segments and datagrams whose

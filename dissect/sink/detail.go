@@ -47,6 +47,12 @@ func (t *Text) appendOrigin(dst []byte, r *dissect.Record) []byte {
 	dst = appendAddress(append(dst, gutter...), r.Src)
 	dst = appendAddress(append(dst, " -> "...), r.Dst)
 	dst = strconv.AppendInt(append(dst, "  offset "...), r.Offset, 10)
+	if p := r.Passage; p.Type != dissect.UnknownPacketType {
+		dst = append(append(dst, gutter...), p.Type.String()...)
+		if p.Interface > 0 {
+			dst = strconv.AppendInt(append(dst, " on interface "...), int64(p.Interface), 10)
+		}
+	}
 	if r.Ack.By > 0 {
 		dst = strconv.AppendInt(append(dst, "  acknowledged by packet "...), int64(r.Ack.By), 10)
 	}

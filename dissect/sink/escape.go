@@ -63,6 +63,22 @@ func appendEscaped[T string | []byte](dst []byte, s T) []byte {
 	return dst
 }
 
+// Escape returns a message with everything escaped that a terminal obeys, but for the
+// ends of its lines.
+func Escape(message string) string {
+	var dst []byte
+	for i := 0; i < len(message); {
+		r, size := decode(message[i:])
+		if r == '\n' || r == '"' || r == '\\' {
+			dst = append(dst, byte(r))
+		} else {
+			dst = appendEscapedRune(dst, r, size, message[i])
+		}
+		i += size
+	}
+	return string(dst)
+}
+
 // maxEscape is the longest escape, \U000e0001, in columns.
 const maxEscape = 10
 

@@ -127,6 +127,12 @@ func (j *NDJSON) appendHead(dst []byte, r *dissect.Record) []byte {
 // appendFrame appends the keys of a decoded frame after the common ones.
 func (j *NDJSON) appendFrame(dst []byte, r *dissect.Record) []byte {
 	dst = append(dst, j.route(r)...)
+	if r.Passage.Type != dissect.UnknownPacketType {
+		dst = appendWord(append(dst, `,"passed":`...), r.Passage.Type.String())
+	}
+	if r.Passage.Interface > 0 {
+		dst = appendKeyInt(dst, `,"interface":`, int64(r.Passage.Interface))
+	}
 	dst = appendKeyString(dst, `,"protocol":`, r.Protocol)
 	dst = appendKeyString(dst, `,"message":`, r.Message)
 	dst = append(dst, `,"opcode":`...)

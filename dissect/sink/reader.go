@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// defaultMaxLine is enough for a record of the largest datagram with its bytes.
-	defaultMaxLine = 16 << 20
+	// DefaultMaxLine is enough for a record of the largest datagram with its bytes.
+	DefaultMaxLine = 16 << 20
 	// maxInterned bounds the names that a Reader keeps, so that hostile input
 	// cannot fill memory; names beyond it are made anew each time.
 	maxInterned = 4096
@@ -65,7 +65,7 @@ type Reader struct {
 // NewReader returns a Reader of r.
 func NewReader(r io.Reader, o ReaderOptions) *Reader {
 	if o.MaxLine <= 0 {
-		o.MaxLine = defaultMaxLine
+		o.MaxLine = DefaultMaxLine
 	}
 	return &Reader{
 		in: bufio.NewReaderSize(r, flushAt), o: o, digits: coarseDigits,
@@ -118,12 +118,17 @@ func (r *Reader) readLine() error {
 		r.number++
 		if long {
 			r.line = r.line[:0]
-			return r.lineError(r.o.MaxLine, "a line of at most "+strconv.Itoa(r.o.MaxLine)+" bytes", "more")
+			e := r.lineError(r.o.MaxLine, "a line of at most "+strconv.Itoa(r.o.MaxLine)+" bytes", "more")
+			e.Limit = LimitLine
+			return e
 		}
 		r.line = bytes.TrimSuffix(r.line, []byte("\n"))
 		return nil
 	}
 }
+
+// LimitLine is the name of ReaderOptions.MaxLine in wire.Error.
+const LimitLine = "line-bytes"
 
 func (r *Reader) lineError(offset int, want, got string) *wire.Error {
 	return &wire.Error{
@@ -264,6 +269,10 @@ func (r *Reader) frameKey(key []byte) bool {
 		rec.Src = r.address()
 	case "dst":
 		rec.Dst = r.address()
+	case "passed":
+		rec.Passage.Type = word(s, dissect.Outgoing, "how a packet passed")
+	case "interface":
+		rec.Passage.Interface = int(s.integer())
 	case "protocol":
 		rec.Protocol = r.name()
 	case "message":

@@ -35,12 +35,19 @@ func (j *NDJSON) WriteSummary(file int, s *dissect.Summary) error {
 	dst = appendKeyInt(dst, `,"conflicts":`, int64(s.Conflicts))
 	dst = appendKeyInt(dst, `,"resyncs":`, int64(s.Resyncs))
 	dst = appendKeyInt(dst, `,"evictions":`, int64(s.Evictions))
+	dst = appendCounts(append(dst, `,"limits":`...), s.Limits)
+	dst = appendKeyInt(dst, `,"defects":`, int64(s.Defects))
 	dst = appendKeyInt(dst, `,"backward_times":`, int64(s.Backward))
+	dst = appendKeyInt(dst, `,"wrong_checksums":`, int64(s.WrongSums))
 	dst = appendKeyInt(dst, `,"other_flows":`, int64(s.OtherFlows))
 	dst = appendKeyInt(dst, `,"unsupported_packets":`, int64(s.Unsupported))
 	dst = appendKeyInt(dst, `,"segments":{"retransmitted":`, int64(s.Segments.Retransmitted))
 	dst = appendKeyInt(dst, `,"out_of_order":`, int64(s.Segments.OutOfOrder))
 	dst = append(appendKeyInt(dst, `,"keep_alives":`, int64(s.Segments.KeepAlives)), '}')
+	dst = appendKeyInt(dst, `,"fragments":{"duplicates":`, int64(s.Fragments.Duplicates))
+	dst = appendKeyInt(dst, `,"refused":`, int64(s.Fragments.Refused))
+	dst = append(appendKeyInt(dst, `,"incomplete":`, int64(s.Fragments.Incomplete)), '}')
+	dst = appendKeyInt(dst, `,"peak_waiting_bytes":`, int64(s.PeakWaiting))
 	dst = appendKeyInt(dst, `,"errors":{"truncated":`, int64(s.Errors[wire.Truncated]))
 	dst = appendKeyInt(dst, `,"incomplete":`, int64(s.Errors[wire.Incomplete]))
 	dst = append(appendKeyInt(dst, `,"malformed":`, int64(s.Errors[wire.Malformed])), '}')
@@ -83,15 +90,27 @@ func WriteSummary(w io.Writer, s *dissect.Summary, zone *time.Location) error {
 	c.line(int64(s.Segments.Retransmitted), "segment retransmitted", "segments retransmitted")
 	c.line(int64(s.Segments.OutOfOrder), "segment out of order", "segments out of order")
 	c.line(int64(s.Segments.KeepAlives), "keep-alive", "keep-alives")
+	c.line(int64(s.PeakWaiting), "byte waited for a hole to fill", "bytes at most waited for holes to fill")
+	c.line(int64(s.Fragments.Duplicates), "IP fragment twice", "IP fragments twice")
+	c.line(int64(s.Fragments.Refused), "IP fragment that fits no datagram", "IP fragments that fit no datagram")
+	c.line(int64(s.Fragments.Incomplete), "datagram with missing IP fragments", "datagrams with missing IP fragments")
 	c.line(int64(s.Conflicts), "conflict", "conflicts")
 	c.line(int64(s.Resyncs), "resync", "resyncs")
 	c.line(int64(s.Evictions), "eviction", "evictions")
+	for _, name := range slices.Sorted(maps.Keys(s.Limits)) {
+		c.line(int64(s.Limits[name]), "time the limit "+name+" was reached", "times the limit "+name+" was reached")
+	}
+	c.line(int64(s.Defects), "defect of a dissector", "defects of a dissector")
 	c.line(int64(s.Backward), "packet with a time before an earlier one", "packets with a time before an earlier one")
+	c.line(int64(s.WrongSums), "packet with a wrong checksum"+offload, "packets with a wrong checksum"+offload)
 	c.line(int64(s.Unsupported), "packet of an unsupported link type", "packets of an unsupported link type")
 	c.line(int64(s.OtherFlows), "flow of no known protocol", "flows of no known protocol")
 	_, err := w.Write(c)
 	return err
 }
+
+// offload is what to make of wrong checksums.
+const offload = ", as offloading leaves those of the capturing host; --check tells which"
 
 // counters is the text of a summary.
 type counters []byte

@@ -38,6 +38,7 @@ type Error struct {
 	Want   string // "4 bytes", "length >= 3"
 	Got    string // "2 bytes left", "1"
 	Kind   Kind
+	Limit  string // name of the limit that was reached; empty for most errors
 }
 
 // Error formats e as one line, such as

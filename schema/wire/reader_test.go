@@ -137,11 +137,11 @@ func TestErrorsReadAsOneLine(t *testing.T) {
 		err  Error
 		want string
 	}{
-		{Error{"netrek", "SP_PLAYER.x", 4, 0, 12, "4 bytes", "2 bytes left", Truncated},
+		{Error{"netrek", "SP_PLAYER.x", 4, 0, 12, "4 bytes", "2 bytes left", Truncated, ""},
 			"netrek/SP_PLAYER.x at byte 4 of 12: want 4 bytes, 2 bytes left (truncated)"},
-		{Error{"wulfram", "envelope", 0, 0, 0, "length >= 3", "1", Malformed},
+		{Error{"wulfram", "envelope", 0, 0, 0, "length >= 3", "1", Malformed, ""},
 			"wulfram/envelope at byte 0: want length >= 3, got 1 (malformed)"},
-		{Error{"wulfram", "TANK.position[1]", 9, 3, 40, "32 bits", "31 bits left", Incomplete},
+		{Error{"wulfram", "TANK.position[1]", 9, 3, 40, "32 bits", "31 bits left", Incomplete, ""},
 			"wulfram/TANK.position[1] at byte 9 bit 3 of 40: want 32 bits, 31 bits left (incomplete)"},
 		{Error{Layer: "pcap", Want: "a magic number", Kind: Malformed}, "pcap at byte 0: want a magic number (malformed)"},
 		{Error{Layer: "x", Want: "y", Kind: 9}, "x at byte 0: want y (kind(9))"},

@@ -78,6 +78,14 @@ func (s *Scene) Swap(a, b int) {
 	p[a-1].Time, p[b-1].Time = p[b-1].Time, p[a-1].Time
 }
 
+// Drop takes a packet, by its number, out of the capture.
+func (s *Scene) Drop(number int) {
+	s.packets = append(s.packets[:number-1:number-1], s.packets[number:]...)
+	for i := range s.packets {
+		s.packets[i].Number = i + 1
+	}
+}
+
 // Packets returns the packets so far.
 func (s *Scene) Packets() []dissect.Packet { return s.packets }
 
@@ -215,6 +223,10 @@ func (d *Datagrams) SendFragments(from Side, n int, records ...string) {
 // Unreachable has the receiver of a datagram from a side complain by ICMP.
 func (d *Datagrams) Unreachable(from Side, records ...string) {
 	quote := d.ip(from, 17, UDP(d.Addr[from], d.Addr[1-from], join(records)))
+	if d.Addr[from].Addr().Is6() {
+		d.s.IP(d.ip(1-from, 58, "\x01\x04\x00\x00\x00\x00\x00\x00"+quote))
+		return
+	}
 	d.s.IP(d.ip(1-from, 1, "\x03\x03\x00\x00\x00\x00\x00\x00"+quote[:28]))
 }
 
