@@ -12,12 +12,17 @@ import (
 // gutter stands between fields, notes and errors.
 const gutter = "  "
 
-// appendTail appends what a line says of the record's body: fields, notes and
-// the error, which has a line of its own where it finds no room. A plan shares out the
-// room; what then is left goes to the texts of notes.
+// appendTail appends what a line says of the record's body, behind the columns.
 func (t *Text) appendTail(dst []byte, r *dissect.Record) []byte {
 	dst = t.pad(dst, tailColumn(r))
-	from, end := len(dst), max(t.origin+tailColumn(r)+minRoom, t.width)
+	return t.appendContent(dst, r, max(t.origin+tailColumn(r)+minRoom, t.width), t.origin+messageColumn)
+}
+
+// appendContent appends fields, notes and the error of a record, up to a column. An error
+// that finds no room has a line of its own, and stands so far in there, if it can. A plan
+// shares out the room; what then is left goes to the texts of notes.
+func (t *Text) appendContent(dst []byte, r *dissect.Record, end, inset int) []byte {
+	from := len(dst)
 	p := t.share(r, end-t.column(dst))
 	end -= p.failure
 	dst = t.appendFields(dst, r, end-p.codes)
@@ -39,8 +44,8 @@ func (t *Text) appendTail(dst []byte, r *dissect.Record) []byte {
 	case r.Err != nil:
 		dst = append(trimRight(dst, t.start), '\n')
 		t.start, t.hidden = len(dst), 0
-		indent := min(t.origin+messageColumn, max(t.width-t.failureWidth(r), leastIndent))
-		dst = t.appendFailure(append(dst, spaces[:indent]...), r, t.width)
+		inset = min(inset, max(t.width-t.failureWidth(r), leastIndent), len(spaces))
+		dst = t.appendFailure(append(dst, spaces[:inset]...), r, t.width)
 	}
 	return trimRight(dst, t.start)
 }

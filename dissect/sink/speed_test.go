@@ -18,6 +18,9 @@ func sinks() map[string]dissect.Sink {
 		"text":         utc(TextOptions{}),
 		"text colour":  utc(TextOptions{Color: true}),
 		"text details": utc(TextOptions{Verbosity: 2, Hex: true, Color: true}),
+		"text sides":   utc(TextOptions{Verbosity: 2, Hex: true, Sides: true}),
+		"ladder":       NewLadder(io.Discard, LadderOptions{TextOptions: TextOptions{Location: time.UTC, Schema: protocols, Color: true}}),
+		"ladder ascii": NewLadder(io.Discard, LadderOptions{TextOptions: TextOptions{Location: time.UTC, Schema: protocols}, ASCII: true}),
 		"ndjson":       NewNDJSON(io.Discard, NDJSONOptions{}),
 		"ndjson raw":   NewNDJSON(io.Discard, NDJSONOptions{Raw: true}),
 	}
@@ -25,6 +28,7 @@ func sinks() map[string]dissect.Sink {
 
 func TestNothingIsAllocatedPerRecord(t *testing.T) {
 	records := []*dissect.Record{viewpoint(), login(), brokenLogin(), everything(), says("hello there \x1b[2J")}
+	records = append(records, story()...)
 	records = append(records, happenings()...)
 	for name, sink := range sinks() {
 		write := func() {
