@@ -183,6 +183,7 @@ filter or schema; 3 input unreadable or damaged (what could be decoded is printe
 start; 130 second interrupt.`,
 		Example: `  opscope pcaps/wulfram/session.pcapng
   opscope decode -T json pcaps/wulfram/session.pcapng
+  opscope ladder 1 pcaps/wulfram/lossy.pcapng
   opscope schema show wulfram UPDATE_ARRAY`,
 		Version:       version(),
 		Args:          noSuchCommand,
@@ -198,7 +199,7 @@ start; 130 second interrupt.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w\ntry: %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(newDecode(s), newUnknown(s), newSchema(s), newNotes(s), newVersion(s), newMan(root, s))
+	root.AddCommand(newDecode(s), newFollow(s), newLadder(s), newUnknown(s), newSchema(s), newNotes(s), newVersion(s), newMan(root, s))
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // which would take any shell, and print its help

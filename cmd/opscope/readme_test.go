@@ -64,6 +64,25 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
+// TestReadmeExamples runs the commands of the README that read a capture of this
+// repository.
+func TestReadmeExamples(t *testing.T) {
+	text := string(readFile(t, readme))
+	t.Chdir("../..")
+	run := 0
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		for line := range strings.Lines(block[1]) {
+			if strings.Contains(line, " pcaps/") {
+				runExample(t, line)
+				run++
+			}
+		}
+	}
+	if run < 5 {
+		t.Errorf("%d commands, want 5 or more", run)
+	}
+}
+
 // TestReadmeIsComplete proves that the README knows each flag, key and exit code.
 func TestReadmeIsComplete(t *testing.T) {
 	text := string(readFile(t, readme))
