@@ -516,16 +516,19 @@ func useColor(when string, out io.Writer) (bool, error) {
 }
 
 func isTerminal(out io.Writer) bool {
-	f, ok := out.(*os.File)
+	f, ok := out.(descriptor)
 	return ok && isatty.IsTerminal(f.Fd())
 }
+
+// descriptor is a file, or what stands for one.
+type descriptor interface{ Fd() uintptr }
 
 // textWidth returns the columns of a line of text.
 func textWidth(asked int, out io.Writer) int {
 	if asked != 0 || !isTerminal(out) {
 		return asked
 	}
-	w, _, err := term.GetSize(int(out.(*os.File).Fd()))
+	w, _, err := term.GetSize(int(out.(descriptor).Fd()))
 	if err != nil {
 		return 0
 	}

@@ -46,6 +46,7 @@ var edges = map[string][]string{
 	"github.com/packetcap/go-pcap":          {"opscope/dissect/capture"},
 	"google.golang.org/protobuf":            {"opscope/schema", "opscope/dissect/mmo"},
 	"github.com/santhosh-tekuri/jsonschema": {}, // tests only
+	"github.com/creack/pty":                 {}, // tests only
 }
 
 // TestImports proves that imports point one way.
