@@ -31,7 +31,7 @@ type Session struct {
 	confirmed    int  // frames in a row that must fit where a boundary is found by trial
 	learned      bool // something that datagrams may wait for
 	closed       bool
-	said         bool // peers have said which of them is the client
+	said         bool     // peers have said which of them is the client
 	entries      int      // of its tables, as far as they are counted
 	opening      *opening // nil once it has been reported
 	secrets      Secrets
@@ -78,7 +78,7 @@ func (s *Session) Record(c *Carrier) *Record {
 // from here on wherever it comes back.
 func (s *Session) Emit(r *Record) {
 	if r.Packet.Secret() && s.secrets.Learn(&r.Body) {
-		s.run.summary.Evictions++
+		s.run.summary.reached(LimitSecrets, 1)
 	}
 	covered := r.Offset + int64(len(r.Raw))
 	if r.Packet != nil && len(r.Packet.Teaches) > 0 {
@@ -188,7 +188,7 @@ func (r *Record) Note(code, text string) { r.note(code, text) }
 // open makes a session and gives it its first flow.
 func (r *run) open(p Protocol, f *Flow, c *Carrier, joined bool, reason string) *Session {
 	r.sessions++
-	s := &Session{ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], Name: r.schemas[p].Name, Joined: joined}
+	s := &Session{ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], Name: r.schemas[p].Name, Joined: joined, secrets: Secrets{Most: r.limits.Secrets}}
 	s.confirmed = cmp.Or(int(s.schema.Limit("resync_packets")), confirmations)
 	s.Client, s.Server = f.ends()
 	s.conversation = r.converse(p, s)
