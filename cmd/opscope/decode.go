@@ -279,8 +279,8 @@ func (d *decoding) textOptions() (o sink.TextOptions, err error) {
 const secretsShown = "opscope: passwords and tokens are shown as they are; do not hand the output on"
 
 // privacy says what is masked.
-func (o *decodeOptions) privacy() sink.Privacy {
-	return sink.Privacy{ShowSecrets: o.secrets, MaskPersonal: o.personal}
+func (o *decodeOptions) privacy() dissect.Privacy {
+	return dissect.Privacy{ShowSecrets: o.secrets, MaskPersonal: o.personal}
 }
 
 // choose settles which protocols are looked for, and where.

@@ -45,7 +45,7 @@ func unknown(ctx context.Context, s streams, files []string, o *decodeOptions, s
 	if err != nil {
 		return err
 	}
-	u := sink.NewUnknown(sink.UnknownOptions{Samples: samples, Privacy: sink.Privacy{ShowSecrets: o.secrets}, Schema: d.schemaOf})
+	u := sink.NewUnknown(sink.UnknownOptions{Samples: samples, Privacy: dissect.Privacy{ShowSecrets: o.secrets}, Schema: d.schemaOf})
 	d.out, d.gather = u, func(r *dissect.Result) { u.AddUndecoded(r.Summary.UndecodedBytes) }
 	failed := d.files(ctx, files)
 	var e *exitError

@@ -31,7 +31,7 @@ func (t *Text) appendHappened(dst []byte, r *dissect.Record) []byte {
 	case dissect.SessionRecord:
 		return appendSession(dst, r)
 	case dissect.EventRecord:
-		return appendReason(appendEscaped(dst, r.Code), ": ", t.redact.clean(r.Text))
+		return appendReason(appendEscaped(dst, r.Code), ": ", t.redact.Clean(r.Text))
 	}
 	return dst
 }

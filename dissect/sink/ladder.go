@@ -116,7 +116,7 @@ func (l *Ladder) Write(r *dissect.Record) error {
 		return nil // the row above says it
 	}
 	l.acked = r.Acks.N
-	l.t.redact.prepare(r)
+	l.t.redact.Prepare(r)
 	dst := l.t.out.buf
 	start := len(dst)
 	from, to := l.place(r)
@@ -432,7 +432,7 @@ func (l *Ladder) appendMissing(dst []byte, r *dissect.Record, from, to int) []by
 		t.start, t.hidden, t.origin = len(dst), 0, 0
 		l.rails.rest()
 		dst = l.appendRails(dst)
-		l.name(t.redact.clean(either(n.Text, n.Code)))
+		l.name(t.redact.Clean(either(n.Text, n.Code)))
 		a := arrow{from: from, to: to, line: l.with.dots, lost: true, ink: t.ink.failure}
 		dst = append(l.appendArrow(dst, &a, t.ink.failure), '\n')
 	}

@@ -108,7 +108,7 @@ func (t *Text) share(r *dissect.Record, room int) (p plan) {
 
 // failureWidth returns the columns of the record's error with its mark.
 func (t *Text) failureWidth(r *dissect.Record) int {
-	t.value = t.redact.appendError(t.value[:0], r)
+	t.value = appendError(t.value[:0], r, &t.redact)
 	return len("!! ") + columns(t.value)
 }
 
@@ -199,7 +199,7 @@ func (t *Text) appendFields(dst []byte, r *dissect.Record, end int) []byte {
 		dst = append(dst, '=')
 		dst = append(t.appendShort(dst, body, i, min(lineText, end-t.column(dst))), ' ')
 	}
-	if len(r.Rest) > 0 || t.redact.rest {
+	if len(r.Rest) > 0 || t.redact.HidesRest() {
 		dst = append(t.appendRest(dst, r, end), ' ')
 	}
 	return t.fit(trimRight(dst, from), from, begin, end)
@@ -285,8 +285,8 @@ func (t *Text) appendTeaches(dst []byte, r *dissect.Record) []byte {
 // that nobody can decode.
 func (t *Text) appendRest(dst []byte, r *dissect.Record, end int) []byte {
 	dst = append(t.paint(dst, t.ink.name, restName(r)), '=')
-	if t.redact.rest {
-		return append(dst, masked...)
+	if t.redact.HidesRest() {
+		return append(dst, dissect.MaskText...)
 	}
 	return t.appendShortHex(dst, r.Rest, end-t.column(dst))
 }
@@ -312,7 +312,7 @@ func (t *Text) appendNote(dst []byte, n *dissect.Note, end int) []byte {
 	t.hidden += len(k.on)
 	dst = t.escaped(append(append(dst, k.on...), "! "...), n.Code)
 	if room := end - t.column(dst) - len(": "); n.Text != "" && room >= minText {
-		dst = t.appendShortened(append(dst, ": "...), t.redact.clean(n.Text), room)
+		dst = t.appendShortened(append(dst, ": "...), t.redact.Clean(n.Text), room)
 	}
 	t.hidden += len(k.off)
 	return append(dst, k.off...)
@@ -339,7 +339,7 @@ func (t *Text) appendFailure(dst []byte, r *dissect.Record, end int) []byte {
 	t.hidden += len(k.on)
 	dst = append(append(dst, k.on...), "!! "...)
 	from, room := len(dst), end-t.column(dst)
-	dst = t.redact.appendError(dst, r)
+	dst = appendError(dst, r, &t.redact)
 	if columns(dst[from:]) > room {
 		dst = slices.Delete(dst, from, from+saidBefore(dst[from:], r))
 	}

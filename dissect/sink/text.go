@@ -24,7 +24,7 @@ type TextOptions struct {
 	Location  *time.Location // of local times; nil for the system's
 	Width     int            // columns of a line; 0 for 120, negative without limit
 	Color     bool
-	Privacy
+	dissect.Privacy
 	// Sides tells the sides of a session apart by their place, too: what the server
 	// says stands further right. All records are then of one session, whose number is
 	// left out.
@@ -65,7 +65,7 @@ type Text struct {
 	width  int
 	ink    palette
 	clock  clock
-	redact redactor
+	redact dissect.Redactor
 
 	// The line that is being written. A byte of it is a column, but for those in
 	// hidden: escape strings, and what UTF-8 needs beyond the columns of a rune.
@@ -91,7 +91,7 @@ func NewText(w io.Writer, o TextOptions) *Text {
 		o:      o,
 		width:  o.Width,
 		clock:  clock{format: o.Time, location: o.Location},
-		redact: redactor{Privacy: o.Privacy},
+		redact: dissect.Redactor{Privacy: o.Privacy},
 	}
 	switch {
 	case o.Width == 0:
@@ -116,7 +116,7 @@ func (t *Text) Write(r *dissect.Record) error {
 	if r.Envelope.First > 0 && t.o.Verbosity < full {
 		return nil // its first record counts it
 	}
-	t.redact.prepare(r)
+	t.redact.Prepare(r)
 	dst := t.begin(t.out.buf, r)
 	switch {
 	case r.Type != dissect.FrameRecord:
