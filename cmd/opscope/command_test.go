@@ -501,14 +501,26 @@ func TestExamples(t *testing.T) {
 	visit(newRoot(streams{}))
 }
 
+var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
+
+// shellWords returns the words of a command line, up to where its output goes or a comment
+// begins.
+func shellWords(line string) (words []string) {
+	for _, w := range shellWord.FindAllString(line, -1) {
+		if w[0] == '|' || w[0] == '#' || w[0] == '>' {
+			break
+		}
+		words = append(words, strings.Trim(w, "'"))
+	}
+	return words
+}
+
 // runExample runs a line of a help, or of the README, if it is opscope reading a capture of
 // this repository, or nothing.
 func runExample(t *testing.T, line string) {
 	t.Helper()
-	command, _, _ := strings.Cut(strings.TrimSpace(line), " |")
-	command, _, _ = strings.Cut(command, " #")
-	command, _, _ = strings.Cut(command, " >")
-	words := strings.Fields(command)
+	words := shellWords(line)
+	command := strings.Join(words, " ")
 	if len(words) == 0 || words[0] != "opscope" || strings.Contains(command, "my/schema") || strings.Contains(command, "man ./man") {
 		return
 	}

@@ -33,9 +33,10 @@ type decodeOptions struct {
 	proto    []string
 	settings []string
 
-	format   string
-	time     string
-	count    int
+	format string
+	time   string
+	count  int
+	selectionOptions
 	quiet    bool
 	verbose  int
 	full     bool
@@ -90,6 +91,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	inputFlags(f, &o)
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (NDJSON, an object a line)")
 	recordFlags(f, &o)
+	o.selectionOptions.flags(f)
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no records, only the summary and what else is asked for")
 	detailFlags(f, &o)
 	f.BoolVar(&o.raw, "raw", false, "with -T json: the bytes of each record as \"raw\"")
@@ -121,7 +123,7 @@ func completeFlags(c *cobra.Command) {
 // were.
 func recordFlags(f *pflag.FlagSet, o *decodeOptions) {
 	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark; a ad adoy are local, in the zone that decode --summary names")
-	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records")
+	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records, of those that are wanted")
 	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
 }
 
@@ -216,8 +218,8 @@ type decoding struct {
 	known     []dissect.Protocol          // those that are built in, and the user's games
 	times     sink.TimeFormat
 	limits    *limits
-	wants     func(*dissect.Record) bool // says which records are shown; nil for all
-	shown     int
+	wants     func(*dissect.Record) bool // says which records there are; nil for all
+	selection
 }
 
 func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
@@ -259,7 +261,7 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	default:
 		return nil, usage("unknown format %q\ntry -T text or -T json", o.format)
 	}
-	return d, nil
+	return d, d.prepareSelection()
 }
 
 // textOptions returns how records are written as text.
@@ -347,22 +349,12 @@ func (d *decoding) parseDecodeAs(rule string) (a dissect.Assignment, err error) 
 	return a, err
 }
 
-// Write counts the records that are shown, and ends the run after enough of them.
+// Write shows a record if it is wanted, and ends the run after enough of them.
 func (d *decoding) Write(r *dissect.Record) error {
 	if d.wants != nil && !d.wants(r) {
 		return nil
 	}
-	if !d.quiet && !d.tables {
-		if err := d.out.Write(r); err != nil {
-			return err
-		}
-	}
-	if r.Type == dissect.FrameRecord {
-		if d.shown++; d.shown == d.count {
-			return errEnough
-		}
-	}
-	return nil
+	return d.take(r, d.count, d.quiet || d.tables)
 }
 
 // Flush writes out what is buffered.
@@ -387,6 +379,7 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 		return err
 	}
 	defer f.Close()
+	d.window.Reset()
 	var result *dissect.Result
 	if f.Format() == capture.NDJSON {
 		if d.tables {

@@ -44,7 +44,7 @@ with "copies: 3".`,
 			if err != nil {
 				return err
 			}
-			d.out = sink.NewLadder(s.out, sink.LadderOptions{TextOptions: text, ASCII: ascii || !showsUTF8(s.out)})
+			d.writeTo(sink.NewLadder(s.out, sink.LadderOptions{TextOptions: text, ASCII: ascii || !showsUTF8(s.out)}))
 			return d.session(c.Context(), session, files)
 		},
 	}

@@ -212,7 +212,7 @@ start; 130 second interrupt.`,
 	root.PersistentPreRun = s.page
 	root.AddCommand(
 		paging(newDecode(s)), paging(newFollow(s)), paging(newLadder(s)), paging(newUnknown(s)), newSchema(s), paging(newNotes(s)),
-		newVersion(s), newMan(root, s),
+		newVersion(s), newFilter(), newMan(root, s),
 	)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

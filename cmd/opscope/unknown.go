@@ -45,8 +45,9 @@ func unknown(ctx context.Context, s streams, files []string, o *decodeOptions, s
 	if err != nil {
 		return err
 	}
-	u := sink.NewUnknown(sink.UnknownOptions{Samples: samples, Privacy: dissect.Privacy{ShowSecrets: o.secrets}, Schema: d.schemaOf})
-	d.out, d.gather = u, func(r *dissect.Result) { u.AddUndecoded(r.Summary.UndecodedBytes) }
+	u := sink.NewUnknown(sink.UnknownOptions{Samples: samples, Privacy: d.privacy(), Schema: d.schemaOf})
+	d.writeTo(u)
+	d.gather = func(r *dissect.Result) { u.AddUndecoded(r.Summary.UndecodedBytes) }
 	failed := d.files(ctx, files)
 	var e *exitError
 	if errors.As(failed, &e) && e.Error() != "" {

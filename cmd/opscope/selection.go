@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"opscope/dissect"
+	"opscope/dissect/filter"
+	"opscope/schema"
+)
+
+// selectionOptions say which records are wanted. They mean the same in every command.
+type selectionOptions struct {
+	filter        string
+	only, hide    []string
+	before, after int
+	presets       []string
+	profile       string
+	presetFilter  bool // a preset has a filter
+}
+
+func (o *selectionOptions) flags(f *pflag.FlagSet) {
+	f.StringVarP(&o.filter, "display-filter", "Y", "", "show only records for which this `FILTER` holds: opscope help filter")
+	f.StringArrayVar(&o.only, "only", nil, "show only these messages: a `LIST` of names and opcodes, as D_ACK,0x35,33; repeatable")
+	f.StringArrayVar(&o.hide, "hide", nil, "do not show these messages: a `LIST` as of --only; repeatable")
+	f.StringArrayVar(&o.presets, "preset", nil, "take filter, lists and numbers from the preset `NAME` of the profile; repeatable")
+	f.StringVar(&o.profile, "profile", "", "read presets from this `FILE` (default: opscope/profile.yaml in the user's configuration)")
+	f.IntVar(&o.before, "before", 0, "also show `N` records in front of each that passed the filter")
+	f.IntVar(&o.after, "after", 0, "also show `N` records behind each that passed the filter")
+}
+
+// compile returns the filter, nil for one that wants all records. An error says which
+// flag is wrong.
+func (o *selectionOptions) compile(protocols []*schema.Protocol, p dissect.Privacy) (*filter.Filter, error) {
+	presets, err := o.load()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case o.before < 0 || o.before > filter.MaxContext:
+		return nil, usage("--before %d: want a number of records from 0 to %d", o.before, filter.MaxContext)
+	case o.after < 0:
+		return nil, usage("--after %d: want a number of records, from 0", o.after)
+	case o.filter == "" && len(o.only) == 0 && len(o.hide) == 0 && len(presets) == 0:
+		return nil, nil
+	}
+	language := filter.NewLanguage(protocols, p)
+	all, err := (&preset{Filter: o.filter, Only: o.only, Hide: o.hide}).compile(language)
+	for _, preset := range presets {
+		var f *filter.Filter
+		if err == nil {
+			f, err = preset.compile(language)
+			all = all.And(f)
+		}
+	}
+	return all, err
+}
+
+// compile returns the filter for what all parts of a preset want, or of the flags.
+func (p *preset) compile(l *filter.Language) (*filter.Filter, error) {
+	whose := ""
+	if p.name != "" {
+		whose = "preset " + p.name + ": "
+	}
+	only, err := l.Opcodes(p.Only)
+	if err != nil {
+		return nil, usage("%s--only: %w", whose, err)
+	}
+	hide, err := l.Opcodes(p.Hide)
+	if err != nil {
+		return nil, usage("%s--hide: %w", whose, err)
+	}
+	f := only.And(hide.Not())
+	if p.Filter == "" {
+		return f, nil
+	}
+	wanted, err := l.Compile(p.Filter)
+	if err != nil {
+		return nil, usage("%s-Y: %w", whose, err)
+	}
+	return f.And(wanted), nil
+}
+
+// selection is which records a run shows, and how many it has shown.
+type selection struct {
+	wanted *filter.Filter
+	window filter.Window
+	any    bool // records of any type count, not only frames
+	shown  int  // that passed the filter
+	enough bool // but for what stands behind the last hit
+}
+
+// prepareSelection compiles the filter. Between groups of records, text has a line.
+func (d *decoding) prepareSelection() (err error) {
+	list := make([]*schema.Protocol, 0, len(d.schemas))
+	for _, p := range d.schemas {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b *schema.Protocol) int { return strings.Compare(a.Name, b.Name) })
+	if d.wanted, err = d.compile(list, d.privacy()); err != nil {
+		return err
+	}
+	d.any = d.filtered()
+	d.window = filter.Window{Before: d.before, After: d.after}
+	d.writeTo(d.out)
+	if d.json == nil {
+		d.window.Separate = d.separate
+	}
+	return err
+}
+
+// writeTo has the wanted records written to a sink.
+func (d *decoding) writeTo(out dissect.Sink) { d.out, d.window.Sink = out, out }
+
+func (d *decoding) separate() error {
+	if err := d.out.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(d.streams.out, "--")
+	return err
+}
+
+// take shows a record if it is wanted, or near one that is. After so many wanted ones,
+// and what stands behind them, it returns errEnough; 0 is for all. A silent run counts
+// and shows nothing.
+func (s *selection) take(r *dissect.Record, limit int, silent bool) error {
+	hit := !s.enough && s.wanted.Match(r)
+	if !silent {
+		if err := s.window.Write(r, hit); err != nil {
+			return err
+		}
+	}
+	if hit && (s.any || r.Type == dissect.FrameRecord) {
+		s.shown++
+		s.enough = s.shown == limit
+	}
+	if s.enough && (silent || !s.window.Owes()) {
+		return errEnough
+	}
+	return nil
+}
