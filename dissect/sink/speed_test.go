@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"opscope/dissect"
+	"opscope/dissect/filter"
+	"opscope/schema"
 )
 
 // sinks are those whose speed is watched.
@@ -14,7 +16,13 @@ func sinks() map[string]dissect.Sink {
 		o.Location, o.Schema = time.UTC, protocols
 		return NewText(io.Discard, o)
 	}
+	columns, err := filter.NewLanguage([]*schema.Protocol{protocols("wulfram")}, dissect.Privacy{}).Columns([]string{
+		"time", "src", "message", "entity_id", "password", "bits", "ack.rtt_ms", "rest", "notes.text", "error.got"})
+	if err != nil {
+		panic(err)
+	}
 	return map[string]dissect.Sink{
+		"csv":          NewColumns(io.Discard, columns, CSV, false),
 		"text":         utc(TextOptions{}),
 		"text colour":  utc(TextOptions{Color: true}),
 		"text details": utc(TextOptions{Verbosity: 2, Hex: true, Color: true}),
