@@ -33,9 +33,10 @@ type decodeOptions struct {
 	proto    []string
 	settings []string
 
-	format string
-	time   string
-	count  int
+	format  string
+	columns []string
+	time    string
+	count   int
 	selectionOptions
 	quiet    bool
 	verbose  int
@@ -78,6 +79,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 		Example: `  opscope decode pcaps/wulfram/session.pcapng
   opscope decode -v -x pcaps/wulfram/session.pcapng
   opscope decode -T json pcaps/wulfram/session.pcapng | jq .message
+  opscope decode -T csv -e time -e message -e entity_id pcaps/wulfram/session.pcapng
   opscope decode --tables pcaps/wulfram/session.pcapng
   opscope decode --proto cmd/refserver/internal/mmo/testserver/messages pcaps/mmo/enter.pcapng
   tcpdump -i lo -w - | opscope decode -d udp.port==7777,wulfram -`,
@@ -89,7 +91,8 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	f := c.Flags()
 	f.SortFlags = false
 	inputFlags(f, &o)
-	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (NDJSON, an object a line)")
+	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text, json (NDJSON, an object a line), or values of -e as fields, tsv, csv, table")
+	f.StringArrayVarP(&o.columns, "field", "e", nil, "with -T fields, tsv, csv and table: a `FIELD` or key, as in -Y; repeatable")
 	recordFlags(f, &o)
 	o.selectionOptions.flags(f)
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no records, only the summary and what else is asked for")
@@ -173,7 +176,7 @@ func (d *decoding) files(ctx context.Context, files []string) error {
 	}
 	var failed error
 	for i, name := range files {
-		if len(files) > 1 && d.json == nil && d.gather == nil {
+		if len(files) > 1 && d.format == "text" && d.gather == nil {
 			if err := d.heading(name); err != nil {
 				return &exitError{exitInput, fmt.Errorf("output: %w", err)}
 			}
@@ -231,8 +234,8 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 		return nil, usage("--hold %v: want a time such as 2s, 0 to hold nothing", o.hold)
 	case !slices.Contains([]string{"", "auto", "text", "json"}, o.summary):
 		return nil, usage("unknown --summary %q\ntry --summary text or --summary json", o.summary)
-	case o.tables && o.format == "json":
-		return nil, usage("--tables prints text, not JSON\ntry: without -T json")
+	case o.tables && o.format != "text":
+		return nil, usage("--tables prints text, not %s\ntry: without -T", o.format)
 	}
 	var err error
 	if d.limits, err = parseLimits(o.limit); err != nil {
@@ -259,7 +262,12 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 		d.json = sink.NewNDJSON(s.out, sink.NDJSONOptions{Raw: o.raw, Privacy: text.Privacy, Immediate: text.Immediate})
 		d.out = d.json
 	default:
-		return nil, usage("unknown format %q\ntry -T text or -T json", o.format)
+		if d.out, err = d.columnsOut(text.Immediate); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.columns) > 0 && (o.format == "text" || o.format == "json") {
+		return nil, usage("-e goes with -T fields, tsv, csv or table")
 	}
 	return d, d.prepareSelection()
 }

@@ -26,6 +26,7 @@ Values    numbers (53, 0x35, 1.5), texts in quotes, true and false. The names of
           Bytes are hexadecimal digits in quotes, an integer above 63 bits a number in
           quotes, an address "10.0.0.2", "10.0.0.2:2627" or "10.0.0.0/8", a time
           "2026-11-29 20:15:02" (UTC) or as RFC 3339
+Columns   what -Y compares, -e writes: -T csv -e time -e entities.id -e 'len(entities)'
 Operators == != < <= > >=  and or not  && || !  + - * / %
           x in [1, 2, 5..9]  x in 1..9  x contains "a"  x startsWith "a"  x endsWith "a"
           x matches "REGEXP"; in and the four before may have a not in front

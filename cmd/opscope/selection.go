@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 
 	"opscope/dissect"
 	"opscope/dissect/filter"
+	"opscope/dissect/sink"
 	"opscope/schema"
 )
 
@@ -34,7 +36,7 @@ func (o *selectionOptions) flags(f *pflag.FlagSet) {
 
 // compile returns the filter, nil for one that wants all records. An error says which
 // flag is wrong.
-func (o *selectionOptions) compile(protocols []*schema.Protocol, p dissect.Privacy) (*filter.Filter, error) {
+func (o *selectionOptions) compile(language func() *filter.Language) (*filter.Filter, error) {
 	presets, err := o.load()
 	if err != nil {
 		return nil, err
@@ -47,12 +49,11 @@ func (o *selectionOptions) compile(protocols []*schema.Protocol, p dissect.Priva
 	case o.filter == "" && len(o.only) == 0 && len(o.hide) == 0 && len(presets) == 0:
 		return nil, nil
 	}
-	language := filter.NewLanguage(protocols, p)
-	all, err := (&preset{Filter: o.filter, Only: o.only, Hide: o.hide}).compile(language)
+	all, err := (&preset{Filter: o.filter, Only: o.only, Hide: o.hide}).compile(language())
 	for _, preset := range presets {
 		var f *filter.Filter
 		if err == nil {
-			f, err = preset.compile(language)
+			f, err = preset.compile(language())
 			all = all.And(f)
 		}
 	}
@@ -86,30 +87,61 @@ func (p *preset) compile(l *filter.Language) (*filter.Filter, error) {
 
 // selection is which records a run shows, and how many it has shown.
 type selection struct {
-	wanted *filter.Filter
-	window filter.Window
-	any    bool // records of any type count, not only frames
-	shown  int  // that passed the filter
-	enough bool // but for what stands behind the last hit
+	language *filter.Language
+	wanted   *filter.Filter
+	window   filter.Window
+	any      bool // records of any type count, not only frames
+	shown    int  // that passed the filter
+	enough   bool // but for what stands behind the last hit
 }
 
 // prepareSelection compiles the filter. Between groups of records, text has a line.
 func (d *decoding) prepareSelection() (err error) {
-	list := make([]*schema.Protocol, 0, len(d.schemas))
-	for _, p := range d.schemas {
-		list = append(list, p)
-	}
-	slices.SortFunc(list, func(a, b *schema.Protocol) int { return strings.Compare(a.Name, b.Name) })
-	if d.wanted, err = d.compile(list, d.privacy()); err != nil {
+	if d.wanted, err = d.compile(d.words); err != nil {
 		return err
 	}
 	d.any = d.filtered()
 	d.window = filter.Window{Before: d.before, After: d.after}
 	d.writeTo(d.out)
-	if d.json == nil {
+	if d.format == "text" {
 		d.window.Separate = d.separate
 	}
 	return err
+}
+
+// words returns the language of filters for the protocols of this run. It is made when it
+// is first asked for.
+func (d *decoding) words() *filter.Language {
+	if d.language == nil {
+		list := slices.SortedFunc(maps.Values(d.schemas), func(a, b *schema.Protocol) int { return strings.Compare(a.Name, b.Name) })
+		d.language = filter.NewLanguage(list, d.privacy())
+	}
+	return d.language
+}
+
+// shapes are the formats that write columns.
+var shapes = map[string]sink.Shape{"fields": sink.Fields, "tsv": sink.TSV, "csv": sink.CSV, "table": sink.Aligned}
+
+// overview are the columns where none are asked for.
+var overview = []string{"time", "session", "dir", "transport", "type", "message", "opcode", "size", "envelope.seq", "ack.state", "notes.code", "error.kind"}
+
+// columnsOut returns the sink that writes what -e asks for.
+func (d *decoding) columnsOut(immediate bool) (dissect.Sink, error) {
+	shape, ok := shapes[d.format]
+	columns := d.columns
+	switch {
+	case !ok:
+		return nil, usage("unknown format %q\ntry one of: text json fields tsv csv table", d.format)
+	case len(columns) == 0 && shape == sink.Fields:
+		return nil, usage("-T fields wants a field\ntry: -T fields -e time -e message")
+	case len(columns) == 0:
+		columns = overview
+	}
+	c, err := d.words().Columns(columns)
+	if err != nil {
+		return nil, usage("-e: %w", err)
+	}
+	return sink.NewColumns(d.streams.out, c, shape, immediate), nil
 }
 
 // writeTo has the wanted records written to a sink.
