@@ -363,8 +363,11 @@ func sorted[T any](t *listing[T], count func(T) int) []T {
 }
 
 // WriteJSON writes a report as one line of JSON.
-func (r *Report) WriteJSON(w io.Writer) error {
-	b, err := json.Marshal(r)
+func (r *Report) WriteJSON(w io.Writer) error { return writeObject(w, r) }
+
+// writeObject writes a report as one line of JSON.
+func writeObject(w io.Writer, report any) error {
+	b, err := json.Marshal(report)
 	if err != nil {
 		return err
 	}
