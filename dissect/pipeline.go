@@ -31,6 +31,9 @@ type Options struct {
 	// capture time, 0 not at all.
 	Hold time.Duration
 	Live bool // Hold counts wall time too
+	// Copies has packets dissected again that were seen at another interface, or on the way
+	// out and in.
+	Copies bool
 	// Schema changes a schema as it is loaded, as with a user's own files; nil
 	// leaves all as they are.
 	Schema func(*schema.Protocol) (*schema.Protocol, error)
@@ -135,6 +138,7 @@ type run struct {
 	parts     []reassembly.Piece // where each of them lies, for fragments
 	assembler reassembly.Assembler
 	fragments reassembly.Defragmenter
+	copies    copies
 	flows     flowTable
 	clock     time.Time // the latest time of any packet
 	swept     time.Time
@@ -275,6 +279,10 @@ func (r *run) take(p *Packet) {
 	h := &r.headers
 	if err := r.link.Decode(h, p); err != nil {
 		r.undecodable(err)
+		return
+	}
+	if !r.options.Copies && r.copies.again(h, p) {
+		r.summary.Copies++
 		return
 	}
 	r.packets, r.parts = append(r.packets[:0], p.Number), nil
