@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -19,6 +20,7 @@ import (
 
 	"opscope/dissect"
 	"opscope/dissect/capture"
+	"opscope/dissect/capture/pcapfilter"
 	"opscope/dissect/sink"
 	"opscope/schema"
 	"opscope/schema/wire"
@@ -48,6 +50,8 @@ type decodeOptions struct {
 	holdSet  bool
 	check    bool
 	lenient  bool
+	copies   bool
+	filter   string
 	secrets  bool
 	personal bool
 	color    string
@@ -87,6 +91,13 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	f := c.Flags()
 	f.SortFlags = false
 	inputFlags(f, &o)
+	outputFlags(c, &o)
+	return c
+}
+
+// outputFlags adds the flags that say what is printed, and how.
+func outputFlags(c *cobra.Command, o *decodeOptions) {
+	f := c.Flags()
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (NDJSON, an object a line)")
 	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark; a ad adoy are local, in the zone that --summary names")
 	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records")
@@ -99,6 +110,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	f.StringVar(&o.summary, "summary", "", "the counters of each file on standard error, as `FORMAT` text or json; with -T json the last object of the output")
 	f.Lookup("summary").NoOptDefVal = "auto"
 	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
+	f.BoolVar(&o.copies, "no-dedup", false, "dissect a packet again that was seen at another interface, or on the way out and in")
 	f.BoolVar(&o.check, "check", false, "tell of each packet with a wrong checksum; all are decoded and counted")
 	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
 	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
@@ -114,19 +126,24 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 			panic(err) // no such flag: the line above is wrong
 		}
 	}
-	return c
 }
 
 // inputFlags adds the flags that say what is read, and how.
 func inputFlags(f *pflag.FlagSet, o *decodeOptions) {
 	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `FILE`; repeatable, - is standard input")
+	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
+	sessionFlags(f, o)
+}
+
+// sessionFlags adds the flags that say which packets count, and what they are taken for.
+func sessionFlags(f *pflag.FlagSet, o *decodeOptions) {
+	f.StringVarP(&o.filter, "capture-filter", "f", "", "look only at packets that pass this capture `FILTER`, as tcpdump has it")
 	f.StringVar(&o.protocol, "protocol", "", "take every flow for this `PROTOCOL`'s")
 	f.StringArrayVarP(&o.decodeAs, "decode-as", "d", nil, "give a port to a protocol, as `RULE` udp.port==7777,wulfram; repeatable")
 	f.StringArrayVar(&o.schema, "schema", nil, "read schema files of this `DIR` over the built-in ones; repeatable")
 	f.StringArrayVar(&o.proto, "proto", nil, "read the .proto files and the ids of this `DIR`: a game of its own, or more of the mmo's; repeatable")
 	f.StringArrayVarP(&o.settings, "option", "o", nil, "set an `OPTION` of a protocol, as mmo.order:be for big-endian numbers; repeatable")
 	f.StringArrayVar(&o.limit, "limit", nil, "set the limit `NAME=N`, of those that decode --help lists; repeatable")
-	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
 }
 
 // decode reads the files in turn.
@@ -191,7 +208,7 @@ type decoding struct {
 	known     []dissect.Protocol          // those that are built in, and the user's games
 	times     sink.TimeFormat
 	limits    *limits
-	shown     int
+	shown     atomic.Int64 // records, also those that are only counted
 }
 
 func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
@@ -209,6 +226,9 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	var err error
 	if d.limits, err = parseLimits(o.limit); err != nil {
 		return nil, err
+	}
+	if _, err := pcapfilter.Parse(o.filter, pcapfilter.Ethernet); err != nil {
+		return nil, &exitError{exitUsage, err}
 	}
 	if err := d.choose(); err != nil {
 		return nil, err
@@ -325,7 +345,7 @@ func (d *decoding) Write(r *dissect.Record) error {
 		}
 	}
 	if r.Type == dissect.FrameRecord {
-		if d.shown++; d.shown == d.count {
+		if n := d.shown.Add(1); n == int64(d.count) {
 			return errEnough
 		}
 	}
@@ -425,11 +445,22 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 	if stdin && !d.holdSet {
 		hold = 0
 	}
-	p := dissect.NewPipeline(d, dissect.Options{
-		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: stdin, Schema: d.overlay, File: index,
+	if d.filter != "" {
+		filtered, err := capture.NewFiltered(src, d.filter)
+		if err != nil {
+			return nil, err
+		}
+		src = filtered
+	}
+	return dissect.NewPipeline(d, d.pipelineOptions(hold, stdin, index)).Run(ctx, src)
+}
+
+func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dissect.Options {
+	return dissect.Options{
+		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Copies: d.copies,
+		Schema: d.overlay, Anew: d.anew, File: index,
 		Limits: d.limits.run, Check: d.check, Guard: os.Getenv(noGuard) == "",
-	})
-	return p.Run(ctx, src)
+	}
 }
 
 // epilogue prints what was asked for behind the records of a file.

@@ -175,7 +175,7 @@ func newRoot(s streams) *cobra.Command {
 		Use:   "opscope",
 		Short: "Read the traffic of online games in the words of their protocols",
 		Long: `opscope reads what game clients and servers said to each other, out of capture
-files, and prints it in the words of the game's protocol.
+files or off an interface, and prints it in the words of the game's protocol.
 
 Exit codes: 0 done, also when records were malformed; 1 a check failed; 2 usage,
 filter or schema; 3 input unreadable or damaged (what could be decoded is printed;
@@ -198,7 +198,7 @@ start; 130 second interrupt.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w\ntry: %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(newDecode(s), newUnknown(s), newSchema(s), newNotes(s), newVersion(s), newMan(root, s))
+	root.AddCommand(newDecode(s), newSniff(s), newUnknown(s), newSchema(s), newNotes(s), newVersion(s), newMan(root, s))
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // which would take any shell, and print its help
