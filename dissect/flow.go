@@ -83,7 +83,8 @@ type Flow struct {
 	conn     *reassembly.Conn
 	streams  []stream   // of a connection, by side
 	queue    []*waiting // datagrams that wait for context, oldest first
-	segments Segments   // until it is known what it is
+	segments Segments   // what was odd about its own
+	traffic  traffic    // since it was last accounted for
 	unread   int64      // bytes of datagrams that came before that
 	looks    int        // first datagrams or chunks that told nothing
 	owned    bool       // its session knows it by what it said

@@ -43,6 +43,9 @@ type Options struct {
 	File   int // index of the first capture among the inputs
 	Limits Limits
 	Check  bool // tell of each packet with a wrong checksum
+	// Traffic takes what the packets of each flow amounted to, once it is forgotten, its
+	// session begins anew, or the capture ends; nil for nobody. It is valid during the call.
+	Traffic func(*Traffic)
 	// Guard has a panic in a protocol's code cost one record, see Result.Defects. Tests
 	// leave it off.
 	Guard bool
@@ -291,9 +294,9 @@ func (r *run) take(p *Packet) {
 	}
 	switch h.Content {
 	case TCPContent:
-		r.segment(h)
+		r.count(r.segment(h))
 	case UDPContent:
-		r.datagram(h)
+		r.count(r.datagram(h))
 	case ICMPContent:
 		r.trouble(h)
 	}
@@ -462,12 +465,12 @@ func (r *run) ignore(f *Flow) {
 	f.conn, f.streams = nil, nil
 }
 
-// datagram takes a UDP packet.
-func (r *run) datagram(h *Headers) {
+// datagram takes a UDP packet, and returns its flow and who sent it.
+func (r *run) datagram(h *Headers) (*Flow, reassembly.Side) {
 	f, side := r.flow(h, schema.UDP)
 	if !r.decide(f, side, h.Payload) {
 		f.unread += int64(len(h.Payload))
-		return
+		return f, side
 	}
 	r.summary.UndecodedBytes += f.unread
 	f.unread = 0
@@ -486,14 +489,15 @@ func (r *run) datagram(h *Headers) {
 			r.retry(f)
 		}
 	}
+	return f, side
 }
 
-// segment takes a TCP packet.
-func (r *run) segment(h *Headers) {
+// segment takes a TCP packet, and returns its flow and who sent it.
+func (r *run) segment(h *Headers) (*Flow, reassembly.Side) {
 	f, side := r.flow(h, schema.TCP)
 	if f.state == ignored {
 		if h.Flags&SYN == 0 {
-			return
+			return f, side
 		}
 		f = r.renew(f, h) // it may be something else this time
 	}
@@ -515,6 +519,7 @@ func (r *run) segment(h *Headers) {
 	if f.done = f.conn != nil && f.conn.Done(); f.done && f.Session != nil && !f.Session.has(schema.TCP) {
 		r.close(f.Session, r.carrier(f), f.ending)
 	}
+	return f, side
 }
 
 // verify counts a packet of a known protocol with a wrong checksum.
@@ -644,13 +649,13 @@ func (f *Flow) Event(e reassembly.Event) {
 			s.joined = true
 		}
 	case reassembly.Retransmission, reassembly.SYNRetransmission, reassembly.Overlap:
-		f.odd().Retransmitted++
+		f.odd(Segments{Retransmitted: 1})
 		return
 	case reassembly.KeepAlive:
-		f.odd().KeepAlives++
+		f.odd(Segments{KeepAlives: 1})
 		return
 	case reassembly.OutOfOrder:
-		f.odd().OutOfOrder++
+		f.odd(Segments{OutOfOrder: 1})
 		return
 	case reassembly.Conflict:
 		r.summary.Conflicts++
@@ -680,13 +685,13 @@ func (f *Flow) Event(e reassembly.Event) {
 	r.event(&c, e.Kind.String(), text)
 }
 
-// odd returns where to count what is odd about segments: with the flow, as long as it
-// may be something else's.
-func (f *Flow) odd() *Segments {
+// odd counts what is odd about a segment. The summary has it once the flow is known to
+// be a protocol's.
+func (f *Flow) odd(s Segments) {
+	f.segments.add(&s)
 	if f.state == accepted {
-		return &f.run.summary.Segments
+		f.run.summary.Segments.add(&s)
 	}
-	return &f.segments
 }
 
 // by names the side that sends in a direction.
@@ -781,6 +786,7 @@ func (r *run) evict(f *Flow, limit string) {
 // forget drops a flow, after what it still holds, and with its last flow a session.
 func (r *run) forget(f *Flow, reason string) {
 	r.finish(f)
+	r.account(f)
 	r.flows.remove(f)
 	if s := f.leave(); s != nil {
 		r.release(s, &Carrier{Flow: f, Time: r.packet.Time, Digits: r.packet.Digits}, reason)
@@ -809,6 +815,9 @@ func (r *run) end() error {
 	r.orphans(r.fragments.Flush())
 	for f := r.flows.first; f != nil; f = f.next {
 		r.finish(f)
+	}
+	for f := r.flows.first; f != nil; f = f.next {
+		r.account(f)
 	}
 	r.sink(r.hold.Close())
 	r.hold.remembered, r.hold.remembers = 0, nil // the next capture has sessions of its own

@@ -170,6 +170,9 @@ const maxExpected = 64
 func (s *Session) Restart(c *Carrier, reason string, tables []LearnedTable) {
 	r := s.run
 	r.sessionRecord(s, c, "closed", reason)
+	for _, f := range s.Flows {
+		r.account(f)
+	}
 	old := &Session{
 		ID: s.ID, Client: s.Client, Server: s.Server, Joined: s.Joined, Name: s.Name, protocol: s.protocol, schema: s.schema,
 		tables: tables, closed: true, secrets: s.secrets,

@@ -1,0 +1,91 @@
+package dissect
+
+import (
+	"net/netip"
+	"time"
+
+	"opscope/reassembly"
+	"opscope/schema"
+)
+
+// Traffic is what the packets of one flow amount to while it belongs to one session.
+type Traffic struct {
+	File, Session, Flow int    // Session is 0 for a flow of no session
+	Protocol            string // of the session, or of the port; empty for a flow of no known protocol
+	Transport           schema.Transport
+	Client, Server      netip.AddrPort
+	First, Last         time.Time // of its packets; the earliest and the latest
+	// By the client and by the server: packets, and their bytes on the wire with all
+	// headers. The pieces of a datagram that came in fragments count each.
+	Packets  [2]int
+	Bytes    [2]int64
+	Segments Segments
+	Ending   string // how the connection ended; empty for one that did not, and for UDP
+}
+
+// traffic is what a flow counts, by side.
+type traffic struct {
+	first, last time.Time
+	packets     [2]int
+	bytes       [2]int64
+}
+
+// count counts the packet, or the fragments, that were taken last.
+func (r *run) count(f *Flow, side reassembly.Side) {
+	t := &f.traffic
+	if t.packets == [2]int{} || r.packet.Time.Before(t.first) {
+		t.first = r.packet.Time
+	}
+	if t.packets == [2]int{} || r.packet.Time.After(t.last) {
+		t.last = r.packet.Time
+	}
+	t.packets[side] += len(r.packets)
+	t.bytes[side] += r.wireBytes()
+}
+
+// wireBytes returns the bytes of the packet on the wire. Of fragments only the last packet
+// is at hand: the headers of the others are taken to be as long as its own.
+func (r *run) wireBytes() int64 {
+	if len(r.parts) == 0 {
+		return int64(r.packet.Length)
+	}
+	var payload int64
+	last := 0
+	for _, p := range r.parts {
+		payload += int64(p.Length)
+		if p.Packet == r.packet.Number {
+			last = p.Length
+		}
+	}
+	return payload + int64(len(r.parts))*int64(max(0, r.packet.Length-last))
+}
+
+// account tells what a flow has counted, and has it begin anew.
+func (r *run) account(f *Flow) {
+	counted, odd := f.traffic, f.segments
+	f.traffic = traffic{}
+	if f.state == accepted {
+		f.segments = Segments{} // else they are still to be added to the summary
+	}
+	if r.options.Traffic == nil || counted.packets == [2]int{} {
+		return
+	}
+	t := Traffic{
+		File: r.file, Flow: f.ID, Transport: f.Transport, First: counted.first, Last: counted.last,
+		Packets: counted.packets, Bytes: counted.bytes, Segments: odd, Ending: f.ending,
+	}
+	t.Client, t.Server = f.ends()
+	if f.client == 1 {
+		t.Packets[0], t.Packets[1] = t.Packets[1], t.Packets[0]
+		t.Bytes[0], t.Bytes[1] = t.Bytes[1], t.Bytes[0]
+	}
+	if f.ending == "closed" && !f.done {
+		t.Ending = "half-closed"
+	}
+	if s := f.Session; s != nil {
+		t.Session, t.Protocol = s.ID, s.Name
+	} else if f.protocol != nil {
+		t.Protocol = r.schemas[f.protocol].Name
+	}
+	r.options.Traffic(&t)
+}
