@@ -45,6 +45,7 @@ type decodeOptions struct {
 	hex          bool
 	raw          bool
 	tables       bool
+	statistics   []string
 	summary      string // "" for none, auto, text or json
 	limit        []string
 	hold         time.Duration
@@ -84,6 +85,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
   opscope decode -T json pcaps/wulfram/session.pcapng | jq .message
   opscope decode -T csv -e time -e message -e entity_id pcaps/wulfram/session.pcapng
   opscope decode --tables pcaps/wulfram/session.pcapng
+  opscope decode -q -z flows -z acks pcaps/wulfram/lossy.pcapng
   opscope decode --proto cmd/refserver/internal/mmo/testserver/messages pcaps/mmo/enter.pcapng
   tcpdump -i lo -w - | opscope decode -d udp.port==7777,wulfram -`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -108,6 +110,7 @@ func printFlags(c *cobra.Command, o *decodeOptions) {
 	detailFlags(f, o)
 	f.BoolVar(&o.raw, "raw", false, "with -T json: the bytes of each record as \"raw\"")
 	f.BoolVar(&o.tables, "tables", false, "print what each session has learned, with the origin of each entry, instead of the records")
+	f.StringArrayVarP(&o.statistics, "statistics", "z", nil, "behind the records, print `TABLE` flows, opcodes, acks or tables, of all files together; repeatable")
 	f.StringVar(&o.summary, "summary", "", "the counters of each file on standard error, as `FORMAT` text or json; with -T json the last object of the output")
 	f.Lookup("summary").NoOptDefVal = "auto"
 	f.BoolVar(&o.check, "check", false, "tell of each packet with a wrong checksum; all are decoded and counted")
@@ -119,7 +122,7 @@ func printFlags(c *cobra.Command, o *decodeOptions) {
 func completeFlags(c *cobra.Command) {
 	for flag, words := range map[string][]string{
 		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(),
-		"time": {"a", "ad", "adoy", "d", "dd", "e", "r", "u", "ud", "udoy"}, "summary": {"text", "json"}, "limit": limitNames(),
+		"time": {"a", "ad", "adoy", "d", "dd", "e", "r", "u", "ud", "udoy"}, "summary": {"text", "json"}, "statistics": statisticNames, "limit": limitNames(),
 	} {
 		if c.Flags().Lookup(flag) == nil {
 			continue
@@ -181,7 +184,15 @@ func decode(ctx context.Context, s streams, files []string, o *decodeOptions) er
 	if err != nil {
 		return err
 	}
-	return d.files(ctx, files)
+	err = d.files(ctx, files)
+	var e *exitError
+	if errors.As(err, &e) && e.Error() != "" {
+		return err
+	}
+	if e := d.printStatistics(); e != nil {
+		return &exitError{exitInput, fmt.Errorf("output: %w", e)}
+	}
+	return err
 }
 
 // files reads files in turn. The error of one that could not be read as a whole is
@@ -191,8 +202,9 @@ func (d *decoding) files(ctx context.Context, files []string) error {
 		return usage("no file to read\ntry: opscope decode FILE, or opscope decode - for standard input")
 	}
 	var failed error
+	d.several = len(files) > 1
 	for i, name := range files {
-		if len(files) > 1 && d.format == "text" && d.gather == nil {
+		if d.several && d.format == "text" && !d.silent {
 			if err := d.heading(name); err != nil {
 				return &exitError{exitInput, fmt.Errorf("output: %w", err)}
 			}
@@ -229,7 +241,9 @@ type decoding struct {
 	streams
 	out       dissect.Sink
 	json      *sink.NDJSON
-	gather    func(*dissect.Result) // takes each file's result; nothing is printed until all are read
+	stats     []*statistic
+	silent    bool // nothing is printed until all files are read
+	several   bool // files
 	protocols []dissect.Protocol
 	only      dissect.Protocol
 	assigned  []dissect.Assignment
@@ -287,6 +301,9 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	}
 	if len(o.columns) > 0 && (o.format == "text" || o.format == "json") {
 		return nil, usage("-e goes with -T fields, tsv, csv or table")
+	}
+	if err := d.prepareStatistics(); err != nil {
+		return nil, err
 	}
 	return d, d.prepareSelection()
 }
@@ -381,7 +398,7 @@ func (d *decoding) Write(r *dissect.Record) error {
 	if d.wants != nil && !d.wants(r) {
 		return nil
 	}
-	return d.take(r, d.count, d.quiet || d.tables)
+	return d.take(r, d.count, d.quiet || d.tables || d.silent)
 }
 
 // Flush writes out what is buffered.
@@ -420,11 +437,11 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 	if errors.As(err, &link) {
 		err = fmt.Errorf("%s: %w (packets: %d of %d)", name, err, result.Summary.Unsupported, result.Summary.Packets)
 	}
-	if result != nil && d.gather != nil {
-		d.gather(result)
-	}
 	if result != nil {
 		d.told(name, result, err)
+		if e := d.gather(index, result); e != nil {
+			return e
+		}
 	}
 	for _, w := range f.Warnings() {
 		complain(d.err, name+": "+w)
@@ -492,7 +509,7 @@ func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dis
 	return dissect.Options{
 		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Copies: d.copies,
 		Schema: d.overlay, Anew: d.anew, File: index,
-		Limits: d.limits.run, Check: d.check, Guard: os.Getenv(noGuard) == "",
+		Limits: d.limits.run, Check: d.check, Traffic: d.traffic, Guard: os.Getenv(noGuard) == "",
 	}
 }
 

@@ -43,7 +43,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// The golden files of commands about one session, and the arguments that print them.
+// The golden files of commands about one session, and of statistics, and the arguments that print them.
 var goldenSessions = []struct{ file, args string }{
 	{"wulfram/lossy.follow", "follow 1 pcaps/wulfram/lossy.pcapng"},
 	{"wulfram/lossy.ladder", "ladder 1 pcaps/wulfram/lossy.pcapng"},
@@ -51,6 +51,9 @@ var goldenSessions = []struct{ file, args string }{
 	{"wulfram/one-direction.ladder", "ladder --width 100 1 pcaps/wulfram/one-direction.pcapng"},
 	{"netrek/garbage.ladder", "ladder -t r 1 pcaps/netrek/garbage.pcapng"},
 	{"lotr2/three.ladder", "ladder 1 pcaps/lotr2/three.pcapng"},
+	{"wulfram/lossy.flows", "flows pcaps/wulfram/lossy.pcapng"},
+	{"wulfram/lossy.acks", "acks pcaps/wulfram/lossy.pcapng"},
+	{"mmo/nat.flows", "flows pcaps/mmo/nat.pcapng"},
 	{"mmo/nat.follow", "follow -v 2 pcaps/mmo/nat.pcapng"},
 	{"mmo/lossy.ladder", "ladder --ascii --width 80 1 pcaps/mmo/lossy.pcapng"},
 }
@@ -89,6 +92,9 @@ func TestGoldenText(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, g := range goldenSessions {
+		if ext := filepath.Ext(g.file); ext == ".flows" || ext == ".acks" {
+			continue // their columns are as wide as they must be
+		}
 		texts = append(texts, "../../testdata/golden/"+g.file)
 	}
 	for _, file := range texts {

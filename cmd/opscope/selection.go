@@ -96,9 +96,10 @@ type selection struct {
 	language *filter.Language
 	wanted   *filter.Filter
 	window   filter.Window
-	any      bool         // records of any type count, not only frames
-	shown    atomic.Int64 // that passed the filter
-	enough   bool         // but for what stands behind the last hit
+	taps     []dissect.Sink // take what is wanted, and what is no frame
+	any      bool           // records of any type count, not only frames
+	shown    atomic.Int64   // that passed the filter
+	enough   bool           // but for what stands behind the last hit
 }
 
 // prepareSelection compiles the filter. Between groups of records, text has a line.
@@ -166,6 +167,13 @@ func (d *decoding) separate() error {
 // and shows nothing.
 func (s *selection) take(r *dissect.Record, limit int, silent bool) error {
 	hit := !s.enough && s.wanted.Match(r)
+	if hit || r.Type != dissect.FrameRecord {
+		for _, t := range s.taps {
+			if err := t.Write(r); err != nil {
+				return err
+			}
+		}
+	}
 	if !silent {
 		if err := s.window.Write(r, hit); err != nil {
 			return err

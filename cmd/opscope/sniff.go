@@ -335,6 +335,15 @@ func (x *sniffing) epilogue(result *dissect.Result) error {
 	if err := x.decoding.epilogue(0, result); err != nil {
 		return err
 	}
+	if err := x.decoding.gather(0, result); err != nil {
+		return err
+	}
+	if err := x.decoding.out.Flush(); err != nil {
+		return err
+	}
+	if err := x.decoding.printStatistics(); err != nil {
+		return err
+	}
 	return x.decoding.out.Flush()
 }
 

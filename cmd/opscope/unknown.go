@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -50,34 +47,9 @@ func unknown(ctx context.Context, s streams, files []string, o *decodeOptions, s
 		return err
 	}
 	u := sink.NewUnknown(sink.UnknownOptions{Samples: samples, Privacy: d.privacy(), Schema: d.schemaOf})
-	gather := func(r *dissect.Result) { u.AddUndecoded(r.Summary.UndecodedBytes) }
-	return d.report(ctx, files, u, gather, func() printable { return u.Report() })
-}
-
-// printable is what is printed once all files are read.
-type printable interface {
-	WriteText(w io.Writer) error
-	WriteJSON(w io.Writer) error
-}
-
-// report has a sink take the records of all files, and gather each file's result, and
-// prints what comes of it, also where a file is damaged.
-func (d *decoding) report(ctx context.Context, files []string, out dissect.Sink, gather func(*dissect.Result), made func() printable) error {
-	d.writeTo(out)
-	d.gather = gather
-	d.window.Before, d.window.After = 0, 0 // what is near a hit does not count
-	failed := d.files(ctx, files)
-	var e *exitError
-	if errors.As(failed, &e) && e.Error() != "" {
-		return failed
-	}
-	r := made()
-	write := r.WriteText
-	if d.format == "json" {
-		write = r.WriteJSON
-	}
-	if err := write(d.streams.out); err != nil {
-		return &exitError{exitInput, fmt.Errorf("output: %w", err)}
-	}
-	return failed
+	return d.report(ctx, files, &statistic{
+		out:    u,
+		gather: func(_ int, r *dissect.Result) error { u.AddUndecoded(r.Summary.UndecodedBytes); return nil },
+		report: func() printable { return u.Report() },
+	})
 }

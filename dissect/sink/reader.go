@@ -143,7 +143,7 @@ func (r *Reader) parse() (summary bool, err error) {
 	s := &r.scan
 	s.reset(r.line)
 	kind, ok := r.typeOf()
-	if kind == "summary" {
+	if kind != "" {
 		return true, nil
 	}
 	if ok {
@@ -198,7 +198,7 @@ func (r *Reader) typeOf() (string, bool) {
 			r.rec.Type = dissect.SessionRecord
 		case "event":
 			r.rec.Type = dissect.EventRecord
-		case "summary":
+		case "summary", "flows", "opcodes", "acks", "tables":
 			return word, true
 		default:
 			s.fail("a type of record")

@@ -54,29 +54,6 @@ func trimLines(text string) string {
 	return b.String()
 }
 
-// WriteTables writes what the sessions of a capture have learned, each entry with
-// where it came from. Of a value that is masked it writes the length and the start of a
-// hash, by which it can be found again.
-func WriteTables(w io.Writer, r *dissect.Result, o dissect.Privacy) error {
-	var b strings.Builder
-	if r.Dropped > 0 {
-		b.WriteString("sessions that were over earlier, and are not kept: " + string(appendCount(nil, int64(r.Dropped))) + "\n\n")
-	}
-	for i, s := range r.Sessions {
-		if i > 0 {
-			b.WriteByte('\n')
-		}
-		b.WriteString("session " + strconv.Itoa(s.ID) + "  " + s.Name + "  client " + s.Client.String() + "  server " + s.Server.String() + "\n")
-		for _, t := range s.Tables() {
-			if err := (learned{t, s.Secrets(), o}).write(&b); err != nil {
-				return err
-			}
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
 // learned is a table of a session, as it is written.
 type learned struct {
 	dissect.LearnedTable
@@ -98,7 +75,7 @@ func (l learned) write(b *strings.Builder) error {
 		return nil
 	}
 	b.WriteByte('\n')
-	return WriteTable(b, slices.Concat([]string{d.Key}, d.Columns, []string{"origin"}), l.rows())
+	return WriteTable(b, l.columns(), l.rows())
 }
 
 // rows returns the rows of a table: key, values, origin.
