@@ -51,7 +51,7 @@ func TestReadmeOutput(t *testing.T) {
 // that matter, and that the first one works as it stands.
 func TestReadmeCommands(t *testing.T) {
 	commands := regexp.MustCompile(`(?m)^go (run|test) .*$`).FindAllString(string(readFile(t, readme)), -1)
-	if len(commands) < 2 || commands[1] != "go test ./..." {
+	if len(commands) < 2 || commands[1] != "go test -timeout 30m ./..." {
 		t.Fatalf("got %v", commands)
 	}
 	words := strings.Fields(commands[0])
