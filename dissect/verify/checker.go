@@ -194,7 +194,7 @@ func (c *Checker) secretsIn(r *dissect.Record) []dissect.Span {
 func (v *view) look(r *dissect.Record) {
 	v.record = r
 	rule := v.outcome.Rule
-	if isFrame(r) && (rule.when == nil || rule.when(r)) {
+	if isFrame(r) && (rule.when == nil || rule.when(r)) && (rule.ID != residual || !v.named()) {
 		for _, n := range r.Notes {
 			if slices.Contains(rule.codes, n.Code) && !v.excused(n.Code) {
 				v.broken(textOf(n))
@@ -231,10 +231,13 @@ func (v *view) excused(code string) bool {
 	return false
 }
 
+// residual is the rule for what has no rule of its own.
+const residual = "decodes"
+
 // named reports whether a note, or the error, of the record has a rule of its own.
 func (v *view) named() bool {
 	for _, rule := range Rules(v.session.family) {
-		if rule.ID == "decodes" {
+		if rule.ID == residual {
 			continue
 		}
 		for _, n := range v.record.Notes {

@@ -31,11 +31,11 @@ var mmoRules = []*Rule{
 	},
 	{
 		ID:         "datagram_size",
-		Sentence:   "A datagram has at most 1200 bytes.",
-		Source:     "mmo 1: the target of the movement sender",
+		Sentence:   "A datagram has at most 1200 bytes, and so a batch at most 29 entries.",
+		Source:     "mmo 1 and 5: settings of the movement sender",
 		Confidence: schema.Reported,
 		Severity:   Warning,
-		codes:      []string{"datagram_too_large"},
+		codes:      []string{"batch_too_large", "datagram_too_large"},
 	},
 	{
 		ID:         "one_frame",
@@ -62,15 +62,6 @@ var mmoRules = []*Rule{
 		Source:     "mmo 5, and 8, item 24",
 		Confidence: schema.Reported,
 		codes:      []string{"move_batch_count_mismatch"},
-	},
-	{
-		ID:         "batch_entries",
-		Sentence:   "A batch has at most 29 entries.",
-		Source:     "mmo 5: a setting of the sender",
-		Confidence: schema.Reported,
-		Severity:   Warning,
-		codes:      []string{"batch_too_large"},
-		when:       func(r *dissect.Record) bool { return !has(r, "datagram_too_large") },
 	},
 	{
 		ID:         "reserved",

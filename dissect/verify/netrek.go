@@ -105,6 +105,7 @@ var netrekRules = []*Rule{
 		Confidence: schema.Observed,
 		Severity:   Warning,
 		codes:      []string{"datagram_ignored", "duplicate", "out_of_order", "sequence_gap", "sequence_restarted", "stale"},
+		when:       func(r *dissect.Record) bool { return !has(r, "conflict") },
 	},
 	{
 		ID:         "same_bytes",
@@ -161,7 +162,7 @@ var netrekRules = []*Rule{
 		Source:     "netrek 8, step 4; the time is this project's",
 		Confidence: schema.Observed,
 		Within:     5 * time.Second,
-		watch:      requests{
+		watch: requests{
 			ask: from(client, messages("CP_LOGIN")), reply: from(server, messages("SP_LOGIN")),
 			last: with("CP_LOGIN", "query", 0), grant: netrekLogin,
 		}.watch,
@@ -182,7 +183,6 @@ var netrekRules = []*Rule{
 		Within:     5 * time.Second,
 		watch:      requests{ask: from(client, messages("CP_FEATURE")), reply: from(server, messages("SP_FEATURE"))}.watch,
 	},
-	knownBodies("netrek 3 and 5"),
 }
 
 // unendedShort says which text of a short packet, whose length counts its NUL, has none.

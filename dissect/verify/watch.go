@@ -304,6 +304,7 @@ type answered struct {
 	within time.Duration
 	over   bool // the last request has had its answer
 	open   queue
+	early  time.Time // of an answer that was there before its request: streams may pass each other
 }
 
 // requests are packets that want an answer, and which that is.
@@ -313,6 +314,10 @@ type requests struct {
 	last, grant func(*dissect.Record) bool
 }
 
+// passing is how long before its request an answer may stand in a capture whose packets
+// are out of order.
+const passing = 100 * time.Millisecond
+
 // watch follows a session.
 func (q requests) watch(within time.Duration) watch { return &answered{requests: q, within: within} }
 
@@ -320,6 +325,9 @@ func (a *answered) text() string { return "no answer within " + a.within.String(
 
 func (a *answered) take(v *view) {
 	r := v.record
+	if isFrame(r) && a.reply(r) && len(a.open) == 0 {
+		a.early = r.Time
+	}
 	if isFrame(r) && a.reply(r) && len(a.open) > 0 && !r.Time.After(a.open[0].by) {
 		if a.over = a.open[0].final && a.grant(r); a.over {
 			a.open = nil
@@ -329,6 +337,10 @@ func (a *answered) take(v *view) {
 	}
 	a.open.overdue(v, r.Time, a.text())
 	if isFrame(r) && r.Err == nil && !a.over && a.ask(r) {
+		if !a.early.IsZero() && r.Time.Sub(a.early) < passing {
+			a.early = time.Time{}
+			return
+		}
 		a.open.add(v, due{exhibit: v.exhibit(), by: r.Time.Add(a.within), final: a.last != nil && a.last(r)}, a.text())
 	}
 }

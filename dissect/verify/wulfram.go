@@ -44,7 +44,14 @@ var wulframRules = []*Rule{
 	},
 	knownOpcode("wulfram 1, and 12, item 20", schema.Recovered),
 	direction("wulfram 9", schema.Observed),
-	transport("wulfram 9; which the official server used is open, 13", schema.Observed, Warning),
+	{
+		ID:         "transport",
+		Sentence:   "A packet travels over the transport over which it was seen.",
+		Source:     "wulfram 9; which the official server used is open, 13",
+		Confidence: schema.Observed,
+		Severity:   Warning,
+		watch:      func(time.Duration) watch { return plainly{show: elsewhere} },
+	},
 	{
 		ID:         "no_control_on_tcp",
 		Sentence:   "Opcodes 0x01 to 0x07 do not travel over TCP, where the client rejects them.",
@@ -196,6 +203,23 @@ var wulframRules = []*Rule{
 		codes:      []string{"delimiter_skipped", "size_prefix", "size_prefix_ambiguous"},
 	},
 	knownBodies("wulfram 9"),
+}
+
+// Packets that were seen over one transport only, by servers and clients. Section 9; the
+// client itself takes most over either.
+var (
+	seenOverTCP = messages("LOGIN", "LOGIN_STATUS", "MOTD", "BEHAVIOR", "TRANSLATION", "TEAM_INFO", "PLAYER", "GAME_CLOCK", "BPS", "WANT_UPDATES",
+		"REQUEST_ACCOUNT_HANDLE", "LOGIN_INFO")
+	seenOverUDP = messages("ROOT", "ACTION_DUMP", "ACTION_UPDATE", "PING", "ACK1", "ACK2", "VIEWPOINT_INFO", "INPUT_FEEDBACK", "TANK_RESEND_REQUEST",
+		"RETARGET", "DROP_REQUEST", "TRANSIENT_ARRAY", "DELETE_OBJECT", "DEATH_NOTICE", "CARRYING_INFO", "DOCKING", "RESET_GAME")
+)
+
+// elsewhere says that a packet travels over a transport over which nobody has seen it.
+func elsewhere(r *dissect.Record) string {
+	if seenOverTCP(r) && r.Transport == schema.UDP || seenOverUDP(r) && r.Transport == schema.TCP {
+		return "seen over " + ((schema.TCP | schema.UDP) &^ r.Transport).String() + " only"
+	}
+	return ""
 }
 
 // nobody picks no record.
