@@ -61,11 +61,10 @@ var wulframRules = []*Rule{
 	},
 	{
 		ID:         "values",
-		Sentence:   "The texts of TRANSLATION are numbers.",
-		Source:     "wulfram 7.1",
+		Sentence:   "Values are within what the layouts allow, and the texts of TRANSLATION are numbers.",
+		Source:     "wulfram 7.1, 7.2 and 8",
 		Confidence: schema.Reported,
 		codes:      []string{"out_of_range"},
-		when:       func(r *dissect.Record) bool { return r.Envelope.Seq < 0 },
 	},
 	{
 		ID:         "strings",
