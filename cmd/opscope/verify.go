@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -22,6 +23,7 @@ import (
 type verifyOptions struct {
 	decodeOptions
 	list    string // protocol whose rules are listed
+	specs   []string
 	rules   []string
 	waivers []string
 	strict  bool
@@ -40,8 +42,10 @@ func newVerify(s streams) *cobra.Command {
 		Long: `verify decodes captures as decode does, and checks every record against the rules of
 its protocol: that bytes, opcodes, directions and transports are what they should be,
 that sequences, windows and acknowledgements hold, that things come in their order.
---rules PROTOCOL lists them, each with its source and how sure it is. For each break
-it shows the record with those around it, and their packets.
+--rules PROTOCOL lists them, each with its source and how sure it is. --spec adds
+expectations of your own: what comes in which order and how soon, what never comes,
+what is answered by what; its JSON Schema is opscope schema json spec. For each break
+verify shows the record with those around it, and their packets.
 
 Errors fail the check; warnings do so with --strict. --rule switches and tightens
 rules, --waive lets named packets break one, for a reason that the report shows. A
@@ -53,6 +57,7 @@ damaged, or a report not writable.`,
   opscope verify --rules wulfram
   opscope verify --rule acknowledged.within=500ms --rule in_order=off pcaps/wulfram/session.pcapng
   opscope verify --waive 'acknowledged:RETARGET,0x2b=our server does not answer them yet' pcaps/wulfram/play.pcapng
+  opscope verify --spec testdata/verify/wulfram.yaml pcaps/wulfram/play.pcapng
   opscope verify --junit report.xml --sarif report.sarif --github pcaps/*/*.pcapng`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return runVerify(c.Context(), s, append(o.read, args...), &o)
@@ -61,6 +66,7 @@ damaged, or a report not writable.`,
 	f := c.Flags()
 	f.SortFlags = false
 	inputFlags(f, &o.decodeOptions)
+	f.StringArrayVar(&o.specs, "spec", nil, "check the expectations in this `FILE`, too; repeatable")
 	f.StringVar(&o.list, "rules", "", "list the rules of a `PROTOCOL`, and check nothing")
 	f.StringArrayVar(&o.rules, "rule", nil, "change a rule, as `RULE`=on, off, error or warning, or RULE.within=500ms; PROTOCOL/RULE is that of one protocol; repeatable")
 	f.StringArrayVar(&o.waivers, "waive", nil, "let packets break a rule, as `RULE:PACKET,PACKET=REASON`; repeatable")
@@ -110,7 +116,11 @@ func runVerify(ctx context.Context, s streams, files []string, o *verifyOptions)
 	for _, p := range settings.Unknown(func(protocol, packet string) bool { return d.knowsPacket(protocol, packet) }) {
 		return usage("--waive: no packet is called %q", p)
 	}
-	checker := verify.NewChecker(verify.Options{Settings: *settings, Printer: newPrinter(d), Context: o.context, Most: o.most})
+	specs, err := o.loadSpecs(d, settings)
+	if err != nil {
+		return err
+	}
+	checker := verify.NewChecker(verify.Options{Settings: *settings, Specs: specs, Printer: newPrinter(d), Context: o.context, Most: o.most})
 	failed, err := d.judge(ctx, files, checker)
 	if err != nil {
 		return err
@@ -148,6 +158,28 @@ func (o *verifyOptions) settings() (*verify.Settings, error) {
 		}
 	}
 	return &settings, nil
+}
+
+// loadSpecs reads the specs. What they change of the rules counts before what flags do.
+func (o *verifyOptions) loadSpecs(d *decoding, settings *verify.Settings) (list []*verify.Spec, err error) {
+	if len(o.specs) == 0 {
+		return nil, nil
+	}
+	language, protocols := d.words(), slices.Sorted(maps.Keys(d.schemas))
+	var changes verify.Settings
+	for _, name := range o.specs {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, &exitError{exitInput, err}
+		}
+		spec, err := verify.LoadSpec(name, data, language, protocols, &changes)
+		if err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
+		list = append(list, spec)
+	}
+	*settings = *changes.With(settings)
+	return list, nil
 }
 
 // knowsPacket reports whether a protocol, or any, has a packet with a name.

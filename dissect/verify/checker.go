@@ -11,6 +11,7 @@ import (
 // Options say what a Checker checks, and what it keeps for the report.
 type Options struct {
 	Settings Settings
+	Specs    []*Spec
 	Printer  Printer
 	Context  int // records of the session that are shown around one, on each side
 	Most     int // breaks of a rule that are shown; all are counted
@@ -23,8 +24,10 @@ type Checker struct {
 	file     *File
 	sessions map[int]*session
 	lawful   map[string][]*Outcome // of the file, by family
+	wanted   map[*Rule]*Outcome    // of the file, of the specs
+	common   map[*Rule]*view       // of checks over all sessions
+	lookedAt map[*Spec]bool        // a session of its protocol was there
 	secrets  dissect.Secrets       // of all sessions
-	learned  int                   // values of sessions that secrets has
 	latest   time.Time
 }
 
@@ -56,7 +59,16 @@ func (c *Checker) Begin(name string) {
 	c.report.Files = append(c.report.Files, &File{Name: name})
 	c.file = c.report.Files[len(c.report.Files)-1]
 	c.sessions, c.lawful = map[int]*session{}, map[string][]*Outcome{}
-	c.secrets, c.learned, c.latest = dissect.Secrets{}, 0, time.Time{}
+	c.secrets, c.latest = dissect.Secrets{}, time.Time{}
+	c.wanted, c.common, c.lookedAt = map[*Rule]*Outcome{}, map[*Rule]*view{}, map[*Spec]bool{}
+	for _, spec := range c.options.Specs {
+		for _, r := range spec.rules {
+			o := &Outcome{Protocol: spec.Name, Rule: r, On: true, Severity: r.Severity, Within: r.Within}
+			if c.wanted[r] = o; spec.scopes[r] == overAll {
+				c.common[r] = &view{session: &session{checker: c}, outcome: o, watch: r.watch(r.Within)}
+			}
+		}
+	}
 }
 
 // End ends the capture, whose last packet came at a time.
@@ -68,6 +80,19 @@ func (c *Checker) End(last time.Time) {
 		c.close(c.sessions[id], last)
 	}
 	c.file.finish(c.lawful)
+	for _, spec := range c.options.Specs {
+		for _, r := range spec.rules {
+			o := c.wanted[r]
+			if v := c.common[r]; v != nil {
+				v.watch.end(v, last)
+			} else if !c.lookedAt[spec] {
+				o.Broken++
+				o.Breaks = append(o.Breaks, Break{orNothing(nil), "no session to look at"})
+			}
+			o.sort()
+			c.file.Outcomes = append(c.file.Outcomes, o)
+		}
+	}
 }
 
 // Report returns what was found.
@@ -97,6 +122,7 @@ func (c *Checker) Write(r *dissect.Record) error {
 	for _, v := range s.views {
 		v.look(r)
 	}
+	s.overall(r)
 	if r.Type == dissect.SessionRecord && r.Code == "closed" {
 		c.close(s, r.Time)
 	}
@@ -135,6 +161,38 @@ func (s *session) follow(family string) {
 			v.watch = o.Rule.watch(o.Within)
 		}
 		s.views = append(s.views, v)
+	}
+	s.expect()
+}
+
+// expect has the session looked at by the checks of specs, too.
+func (s *session) expect() {
+	c := s.checker
+	for _, spec := range c.options.Specs {
+		if s.id == 0 || spec.protocol != "" && family(spec.protocol) != s.family {
+			continue
+		}
+		c.lookedAt[spec] = true
+		for _, r := range spec.rules {
+			if c.common[r] == nil {
+				s.views = append(s.views, &view{session: s, outcome: c.wanted[r], watch: r.watch(r.Within)})
+			}
+		}
+	}
+}
+
+// overall has a record looked at by the checks over all sessions.
+func (s *session) overall(r *dissect.Record) {
+	for _, spec := range s.checker.options.Specs {
+		if spec.protocol != "" && family(spec.protocol) != s.family {
+			continue
+		}
+		for _, rule := range spec.rules {
+			if v := s.checker.common[rule]; v != nil {
+				v.session = s
+				v.look(r)
+			}
+		}
 	}
 }
 

@@ -61,12 +61,17 @@ func (o *Outcome) waive(w *Waiver) {
 func (f *File) finish(lawful map[string][]*Outcome) {
 	for _, name := range slices.Sorted(maps.Keys(lawful)) {
 		for _, o := range lawful[name] {
-			slices.SortStableFunc(o.Breaks, func(a, b Break) int {
-				return cmp.Or(cmp.Compare(a.Packet(), b.Packet()), cmp.Compare(a.N, b.N))
-			})
+			o.sort()
 			f.Outcomes = append(f.Outcomes, o)
 		}
 	}
+}
+
+// sort puts the breaks in the order of their packets.
+func (o *Outcome) sort() {
+	slices.SortStableFunc(o.Breaks, func(a, b Break) int {
+		return cmp.Or(cmp.Compare(a.Packet(), b.Packet()), cmp.Compare(a.N, b.N))
+	})
 }
 
 // Failed reports whether the check failed; a strict one fails for warnings, too. A capture

@@ -38,6 +38,11 @@ type Waiver struct {
 	Reason   string
 }
 
+// With returns settings in which those of t come behind those of s, and so count more.
+func (s *Settings) With(t *Settings) *Settings {
+	return &Settings{slices.Concat(s.changes, t.changes), slices.Concat(t.waivers, s.waivers)}
+}
+
 // Change switches or tightens a rule, as in "acknowledged=off", "netrek/in_order=error" or
 // "acknowledged.within=500ms". The words behind the sign are on, off, error and warning,
 // or a time.

@@ -87,6 +87,9 @@ func (x *Break) writeText(b *strings.Builder) {
 	for _, line := range x.Before {
 		b.WriteString(indent + indented(line, indent) + "\n")
 	}
+	if x.Line == "" {
+		return
+	}
 	b.WriteString("    > " + indented(x.Line, indent) + "\n")
 	for _, line := range x.After {
 		b.WriteString(indent + indented(line, indent) + "\n")
@@ -139,7 +142,12 @@ func (o *Outcome) sentence() string {
 	return strings.TrimSuffix(o.Rule.Sentence, ".") + ", " + o.Within.String() + "."
 }
 
-func (o *Outcome) source() string { return o.Rule.Source + "; " + o.Rule.Confidence.String() }
+func (o *Outcome) source() string {
+	if c := o.Rule.Confidence.String(); c != "" {
+		return o.Rule.Source + "; " + c
+	}
+	return o.Rule.Source
+}
 
 func (t *TextOptions) paint(text string, s Severity) string {
 	if t.Color == nil {
