@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -130,10 +132,23 @@ func TestVerifyReportIsStable(t *testing.T) {
 	}
 }
 
+var junitFile = flag.String("junit", "", "read this JUnit report, which has passed, too")
+
 // TestVerifyJUnit reads a JUnit report back by a library that is not ours.
 func TestVerifyJUnit(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.xml")
 	captures := []string{"../../pcaps/wulfram/play.pcapng", lossyCapture}
+	if *junitFile != "" {
+		suites, err := junit.IngestFile(*junitFile)
+		if err != nil || len(suites) == 0 {
+			t.Fatalf("%s: %d suites, %v", *junitFile, len(suites), err)
+		}
+		for _, s := range suites {
+			if s.Totals.Failed+s.Totals.Error > 0 || s.Totals.Passed < 15 {
+				t.Errorf("%s: got %+v", s.Name, s.Totals)
+			}
+		}
+	}
 	c, _ := check(t, append([]string{"--junit", file}, captures...)...)
 	suites, err := junit.IngestFile(file)
 	if err != nil {
@@ -294,4 +309,27 @@ func compareUnacknowledged(t *testing.T, c *checked, file string) {
 			t.Errorf("not acknowledged:\n%v, want\n%v", got, want)
 		}
 	}
+}
+
+// TestReadmeVerify proves that the report which the README shows is that of the command
+// above it.
+func TestReadmeVerify(t *testing.T) {
+	m := regexp.MustCompile("(?s)<!-- opscope (verify [^;]*); a test of cmd/opscope compares it -->\n```text\n(.*?)```\n").
+		FindStringSubmatch(string(readFile(t, readme)))
+	if m == nil {
+		t.Fatal("the README shows no report")
+	}
+	t.Chdir("../..")
+	if r := opscope(t, strings.Fields(m[1])...); r.out != m[2] {
+		t.Errorf("%s prints\n%s", m[1], r.out)
+	}
+}
+
+// TestReadmeSpec proves that the spec in the README is one, and holds.
+func TestReadmeSpec(t *testing.T) {
+	m := regexp.MustCompile("(?s)```yaml\n(# ci/play.yaml\n.*?)```\n").FindStringSubmatch(string(readFile(t, readme)))
+	if m == nil {
+		t.Fatal("the README has no spec")
+	}
+	good(t, "verify", "--spec", writeTemp(t, "spec.yaml", []byte(m[1])), "../../pcaps/wulfram/play.pcapng")
 }
