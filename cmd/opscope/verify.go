@@ -112,7 +112,7 @@ func runVerify(ctx context.Context, s streams, files []string, o *verifyOptions)
 	if err != nil {
 		return err
 	}
-	d.format = "verify" // its records are not printed
+	d.checks = true
 	for _, p := range settings.Unknown(func(protocol, packet string) bool { return d.knowsPacket(protocol, packet) }) {
 		return usage("--waive: no packet is called %q", p)
 	}

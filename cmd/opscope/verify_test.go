@@ -93,6 +93,7 @@ func TestVerifyExitCodes(t *testing.T) {
 		"a damaged capture":           {[]string{cut}, exitInput, "read in part"},
 		"a damaged capture, lenient":  {[]string{"--lenient", "--rule", "acknowledged=off", cut}, exitDone, "read in part"},
 		"no such file":                {[]string{"no.pcapng"}, exitInput, "nothing was checked"},
+		"records without packets":     {[]string{writeTemp(t, "x.ndjson", []byte(good(t, "decode", "-T", "json", lossyCapture)))}, exitUsage, ""},
 		"no capture":                  {nil, exitUsage, ""},
 		"an unknown rule":             {[]string{"--rule", "acknowleged=off", lossyCapture}, exitUsage, ""},
 		"a waiver without its reason": {[]string{"--waive", "acknowledged:KUDOS", lossyCapture}, exitUsage, ""},

@@ -134,7 +134,9 @@ func (c *Checker) Write(r *dissect.Record) error {
 func (c *Checker) session(r *dissect.Record) *session {
 	s := c.sessions[r.Session]
 	if s == nil {
-		s = &session{checker: c, id: r.Session, scene: scene{keep: c.options.Context}}
+		// One whose beginning nobody tells of has begun before.
+		s = &session{checker: c, id: r.Session, joined: true, scene: scene{keep: c.options.Context}}
+		c.forget()
 		c.sessions[r.Session] = s
 		c.file.Sessions += min(r.Session, 1)
 		s.follow(family(r.Protocol))
@@ -142,6 +144,20 @@ func (c *Checker) session(r *dissect.Record) *session {
 		s.follow(f)
 	}
 	return s
+}
+
+// maxSessions is how many sessions are followed at a time; those that are over make room.
+const maxSessions = 4096
+
+func (c *Checker) forget() {
+	if len(c.sessions) < maxSessions {
+		return
+	}
+	for id, s := range c.sessions {
+		if s.closed {
+			delete(c.sessions, id)
+		}
+	}
 }
 
 // follow applies the rules of a protocol.
@@ -254,7 +270,7 @@ func (v *view) look(r *dissect.Record) {
 	rule := v.outcome.Rule
 	if isFrame(r) && (rule.when == nil || rule.when(r)) && (rule.ID != residual || !v.named()) {
 		for _, n := range r.Notes {
-			if slices.Contains(rule.codes, n.Code) && !v.excused(n.Code) {
+			if slices.Contains(rule.codes, n.Code) && (rule.excuse == nil || !rule.excuse(v)) {
 				v.broken(textOf(n))
 				break
 			}
@@ -272,21 +288,6 @@ func textOf(n dissect.Note) string {
 		return n.Code
 	}
 	return n.Code + ": " + n.Text
-}
-
-// excused reports whether a gap in the count of a sender shows no more than that he talks
-// to others, too: what he sends them is in other sessions. Facts of lotr2, section 8, item 7.
-func (v *view) excused(code string) bool {
-	if code != "sequence_gap" || v.session.family != "lotr2" {
-		return false
-	}
-	sender := v.record.Src.Addr()
-	for _, s := range v.session.checker.sessions {
-		if s != v.session && slices.Contains(s.hosts, sender) {
-			return true
-		}
-	}
-	return false
 }
 
 // residual is the rule for what has no rule of its own.
@@ -335,12 +336,4 @@ func (v *view) brokenAt(x *Exhibit, text string) {
 	if o.Broken++; len(o.Breaks) < c.options.Most {
 		o.Breaks = append(o.Breaks, Break{Exhibit: x, Text: text})
 	}
-}
-
-// codesOf returns the codes that some rule of a protocol stands on.
-func codesOf(protocol string) (list []string) {
-	for _, r := range Rules(protocol) {
-		list = append(list, r.codes...)
-	}
-	return list
 }

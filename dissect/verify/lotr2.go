@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"slices"
 	"time"
 
 	"opscope/dissect"
@@ -74,6 +75,7 @@ var lotr2Rules = []*Rule{
 		Source:     "lotr2 6, and 8, item 7: what goes to others shows as a gap",
 		Confidence: schema.Observed,
 		codes:      []string{"sequence_gap"},
+		excuse:     elsewhereToo,
 	},
 	{
 		ID:         "slot_zero",
@@ -147,6 +149,18 @@ var lotr2Rules = []*Rule{
 		watch:      after(messages("campaign_start", "battle_start"), withHost("tick_reached", "tick_milestone"), "neither campaign_start nor battle_start has come"),
 	},
 	knownBodies("lotr2 5.1 and 7"),
+}
+
+// elsewhereToo reports whether the sender of a record talks to others, too: what it sends
+// them takes slots, and is in other sessions. Section 8, item 7.
+func elsewhereToo(v *view) bool {
+	sender := v.record.Src.Addr()
+	for _, s := range v.session.checker.sessions {
+		if s != v.session && slices.Contains(s.hosts, sender) {
+			return true
+		}
+	}
+	return false
 }
 
 // withHost picks messages by their names, in a session with the host: what two joiners say

@@ -30,9 +30,11 @@ type Rule struct {
 	Off        bool          // it counts only where it is switched on
 	Within     time.Duration // of a rule about time: how long is allowed
 
-	codes []string                         // of notes: a record that has one breaks it
-	when  func(*dissect.Record) bool       // of those records, only such; nil for all
-	watch func(within time.Duration) watch // finds what no note says; nil for nothing
+	codes []string                   // of notes: a record that has one breaks it
+	when  func(*dissect.Record) bool // of those records, only such; nil for all
+	// excuse reports whether what a note says is no break for all that; nil excuses nothing.
+	excuse func(v *view) bool
+	watch  func(within time.Duration) watch // finds what no note says; nil for nothing
 }
 
 // Codes returns the codes of the notes that break the rule.
