@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"opscope/dissect"
 	"opscope/dissect/filter"
-	"opscope/dissect/mask"
 	"opscope/schema"
 )
 
@@ -31,7 +31,7 @@ func FuzzLoadSpec(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	language := filter.NewLanguage([]*schema.Protocol{p}, mask.Privacy{})
+	language := filter.NewLanguage([]*schema.Protocol{p}, dissect.Privacy{})
 	f.Fuzz(func(t *testing.T, text string) {
 		var settings Settings
 		s, err := LoadSpec("spec.yaml", []byte(text), language, Protocols(), &settings)
