@@ -44,10 +44,8 @@ with * and ?. Secrets are masked, and so never differ.
 writes it.
 
 Exit codes: 0 both are the same; 1 they differ; 2 usage; 3 one is unreadable or damaged.`,
-		Example: `  opscope diff pcaps/wulfram/login.pcapng pcaps/wulfram/vlan.pcapng
-  opscope diff --ignore HELLO.key --ignore 'entities*' official.pcap ours.pcap
-  opscope diff --golden login.txt --update pcaps/wulfram/login.pcapng
-  opscope diff --golden login.txt pcaps/wulfram/login.pcapng`,
+		Example: `  opscope diff -T json pcaps/wulfram/login.pcapng pcaps/wulfram/vlan.pcapng
+  opscope diff -T json --ignore HELLO.key --ignore 'entities*' pcaps/wulfram/login.pcapng pcaps/wulfram/cooked.pcapng`,
 		Args: func(c *cobra.Command, args []string) error {
 			if o.golden != "" {
 				return argsBetween(1, 1)(c, args)

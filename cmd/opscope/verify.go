@@ -55,10 +55,10 @@ Exit codes: 0 every rule is kept; 1 one is broken; 2 usage; 3 a capture unreadab
 damaged, or a report not writable.`,
 		Example: `  opscope verify pcaps/wulfram/play.pcapng
   opscope verify --rules wulfram
-  opscope verify --rule acknowledged.within=500ms --rule in_order=off pcaps/wulfram/session.pcapng
+  opscope verify --rule acknowledged.within=500ms --rule in_order=error pcaps/wulfram/play.pcapng
   opscope verify --waive 'acknowledged:RETARGET,0x2b=our server does not answer them yet' pcaps/wulfram/play.pcapng
   opscope verify --spec testdata/verify/wulfram.yaml pcaps/wulfram/play.pcapng
-  opscope verify --junit report.xml --sarif report.sarif --github pcaps/*/*.pcapng`,
+  opscope verify -T json pcaps/mmo/move.pcapng | jq .passed`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return runVerify(c.Context(), s, append(o.read, args...), &o)
 		},
@@ -198,7 +198,7 @@ func (d *decoding) judge(ctx context.Context, files []string, checker *verify.Ch
 	if len(files) == 0 {
 		return false, usage("no file to read\ntry: opscope verify CAPTURE, or opscope verify - for standard input")
 	}
-	d.out = checker
+	d.writeTo(checker)
 	for i, name := range files {
 		checker.Begin(name)
 		var last time.Time

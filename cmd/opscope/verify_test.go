@@ -68,7 +68,6 @@ func (c *checked) broken() map[string]int {
 	return found
 }
 
-
 // TestVerifyExitCodes proves that the exit code says what the report does.
 func TestVerifyExitCodes(t *testing.T) {
 	data := readFile(t, lossyCapture)
