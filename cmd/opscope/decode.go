@@ -19,6 +19,7 @@ import (
 
 	"opscope/dissect"
 	"opscope/dissect/capture"
+	"opscope/dissect/capture/pcapfilter"
 	"opscope/dissect/sink"
 	"opscope/schema"
 	"opscope/schema/wire"
@@ -38,25 +39,27 @@ type decodeOptions struct {
 	time    string
 	count   int
 	selectionOptions
-	quiet    bool
-	verbose  int
-	full     bool
-	hex      bool
-	raw      bool
-	tables   bool
-	summary  string // "" for none, auto, text or json
-	limit    []string
-	hold     time.Duration
-	holdSet  bool
-	check    bool
-	lenient  bool
-	secrets  bool
-	personal bool
-	color    string
-	width    int
-	numeric  bool
-	buffered bool
-	sides    bool // text tells the sides of the one session apart
+	quiet        bool
+	verbose      int
+	full         bool
+	hex          bool
+	raw          bool
+	tables       bool
+	summary      string // "" for none, auto, text or json
+	limit        []string
+	hold         time.Duration
+	holdSet      bool
+	check        bool
+	lenient      bool
+	copies       bool
+	packetFilter string
+	secrets      bool
+	personal     bool
+	color        string
+	width        int
+	numeric      bool
+	buffered     bool
+	sides        bool // text tells the sides of the one session apart
 }
 
 func newDecode(s streams) *cobra.Command {
@@ -91,20 +94,25 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	f := c.Flags()
 	f.SortFlags = false
 	inputFlags(f, &o)
+	printFlags(c, &o)
+	return c
+}
+
+// printFlags adds the flags of a command that prints records in any format.
+func printFlags(c *cobra.Command, o *decodeOptions) {
+	f := c.Flags()
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text, json (NDJSON, an object a line), or values of -e as fields, tsv, csv, table")
 	f.StringArrayVarP(&o.columns, "field", "e", nil, "with -T fields, tsv, csv and table: a `FIELD` or key, as in -Y; repeatable")
-	recordFlags(f, &o)
-	o.selectionOptions.flags(f)
+	recordFlags(f, o)
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no records, only the summary and what else is asked for")
-	detailFlags(f, &o)
+	detailFlags(f, o)
 	f.BoolVar(&o.raw, "raw", false, "with -T json: the bytes of each record as \"raw\"")
 	f.BoolVar(&o.tables, "tables", false, "print what each session has learned, with the origin of each entry, instead of the records")
 	f.StringVar(&o.summary, "summary", "", "the counters of each file on standard error, as `FORMAT` text or json; with -T json the last object of the output")
 	f.Lookup("summary").NoOptDefVal = "auto"
 	f.BoolVar(&o.check, "check", false, "tell of each packet with a wrong checksum; all are decoded and counted")
-	outputFlags(f, &o)
+	outputFlags(f, o)
 	completeFlags(c)
-	return c
 }
 
 // completeFlags lets a shell complete the flags of a command that take a word of a few.
@@ -122,12 +130,13 @@ func completeFlags(c *cobra.Command) {
 	}
 }
 
-// recordFlags adds the flags of a command that prints records: how many, and when they
-// were.
+// recordFlags adds the flags of a command that prints records: which, how many, and when
+// they were.
 func recordFlags(f *pflag.FlagSet, o *decodeOptions) {
 	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark; a ad adoy are local, in the zone that decode --summary names")
 	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records, of those that are wanted")
 	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
+	o.selectionOptions.flags(f)
 }
 
 // detailFlags adds the flags that say how much is shown of a record.
@@ -150,13 +159,20 @@ func outputFlags(f *pflag.FlagSet, o *decodeOptions) {
 // inputFlags adds the flags that say what is read, and how.
 func inputFlags(f *pflag.FlagSet, o *decodeOptions) {
 	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `FILE`; repeatable, - is standard input")
+	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
+	sessionFlags(f, o)
+}
+
+// sessionFlags adds the flags that say which packets count, and what they are taken for.
+func sessionFlags(f *pflag.FlagSet, o *decodeOptions) {
+	f.StringVarP(&o.packetFilter, "capture-filter", "f", "", "look only at packets that pass this capture `FILTER`, as tcpdump has it")
+	f.BoolVar(&o.copies, "no-dedup", false, "dissect a packet again that was seen at another interface, or on the way out and in")
 	f.StringVar(&o.protocol, "protocol", "", "take every flow for this `PROTOCOL`'s")
 	f.StringArrayVarP(&o.decodeAs, "decode-as", "d", nil, "give a port to a protocol, as `RULE` udp.port==7777,wulfram; repeatable")
 	f.StringArrayVar(&o.schema, "schema", nil, "read schema files of this `DIR` over the built-in ones; repeatable")
 	f.StringArrayVar(&o.proto, "proto", nil, "read the .proto files and the ids of this `DIR`: a game of its own, or more of the mmo's; repeatable")
 	f.StringArrayVarP(&o.settings, "option", "o", nil, "set an `OPTION` of a protocol, as mmo.order:be for big-endian numbers; repeatable")
 	f.StringArrayVar(&o.limit, "limit", nil, "set the limit `NAME=N`, of those that decode --help lists; repeatable")
-	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
 }
 
 // decode reads the files in turn.
@@ -241,6 +257,9 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	var err error
 	if d.limits, err = parseLimits(o.limit); err != nil {
 		return nil, err
+	}
+	if _, err := pcapfilter.Parse(o.packetFilter, pcapfilter.Ethernet); err != nil {
+		return nil, &exitError{exitUsage, err}
 	}
 	if err := d.choose(); err != nil {
 		return nil, err
@@ -463,11 +482,22 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 	if stdin && !d.holdSet {
 		hold = 0
 	}
-	p := dissect.NewPipeline(d, dissect.Options{
-		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: stdin, Schema: d.overlay, File: index,
+	if d.packetFilter != "" {
+		filtered, err := capture.NewFiltered(src, d.packetFilter)
+		if err != nil {
+			return nil, err
+		}
+		src = filtered
+	}
+	return dissect.NewPipeline(d, d.pipelineOptions(hold, stdin, index)).Run(ctx, src)
+}
+
+func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dissect.Options {
+	return dissect.Options{
+		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Copies: d.copies,
+		Schema: d.overlay, Anew: d.anew, File: index,
 		Limits: d.limits.run, Check: d.check, Guard: os.Getenv(noGuard) == "",
-	})
-	return p.Run(ctx, src)
+	}
 }
 
 // epilogue prints what was asked for behind the records of a file.

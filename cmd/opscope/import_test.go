@@ -44,7 +44,9 @@ var edges = map[string][]string{
 	"github.com/goccy/go-yaml":              {"opscope/schema", "opscope/dissect/verify", "opscope/cmd", "opscope/cmd/refserver/internal"},
 	"github.com/bufbuild/protocompile":      {"opscope/schema"},
 	"github.com/expr-lang/expr":             {"opscope/dissect/filter"},
-	"github.com/packetcap/go-pcap":          {"opscope/dissect/capture"},
+	"github.com/schollz/progressbar":        {"opscope/cmd"},
+	"golang.org/x/net":                      {"opscope/dissect/capture"},
+	"golang.org/x/sys":                      {"opscope/dissect/capture"},
 	"google.golang.org/protobuf":            {"opscope/schema", "opscope/dissect/mmo"},
 	"github.com/santhosh-tekuri/jsonschema": {}, // tests only
 	"github.com/creack/pty":                 {}, // tests only

@@ -184,7 +184,7 @@ func newRoot(s streams) *cobra.Command {
 		Use:   "opscope",
 		Short: "Read the traffic of online games in the words of their protocols",
 		Long: `opscope reads what game clients and servers said to each other, out of capture
-files, and prints it in the words of the game's protocol.
+files or off an interface, and prints it in the words of the game's protocol.
 
 Exit codes: 0 done, also when records were malformed; 1 a check failed; 2 usage,
 filter or schema; 3 input unreadable or damaged (what could be decoded is printed;
@@ -211,7 +211,8 @@ start; 130 second interrupt.`,
 	root.PersistentFlags().Bool("no-pager", false, "print long text on a terminal without a pager")
 	root.PersistentPreRun = s.page
 	root.AddCommand(
-		paging(newDecode(s)), paging(newFollow(s)), paging(newLadder(s)), paging(newVerify(s)), paging(newDiff(s)), paging(newUnknown(s)), paging(newOpcodes(s)), newSchema(s),
+		paging(newDecode(s)), newSniff(s), paging(newFollow(s)), paging(newLadder(s)), paging(newVerify(s)), paging(newDiff(s)),
+		paging(newUnknown(s)), paging(newOpcodes(s)), newSchema(s),
 		paging(newNotes(s)), newVersion(s), newFilter(), newMan(root, s),
 	)
 	root.InitDefaultCompletionCmd()

@@ -86,7 +86,7 @@ func TestReadmeExamples(t *testing.T) {
 // TestReadmeIsComplete proves that the README knows each flag, key and exit code.
 func TestReadmeIsComplete(t *testing.T) {
 	text := string(readFile(t, readme))
-	newDecode(streams{}).Flags().VisitAll(func(f *pflag.Flag) {
+	listed := func(f *pflag.Flag) {
 		name := "`--" + f.Name
 		if f.Shorthand != "" {
 			name = "`-" + f.Shorthand + "`, `--" + f.Name
@@ -94,7 +94,9 @@ func TestReadmeIsComplete(t *testing.T) {
 		if !strings.Contains(text, "| "+name) {
 			t.Errorf("it does not list %s`", name)
 		}
-	})
+	}
+	newDecode(streams{}).Flags().VisitAll(listed)
+	newSniff(streams{}).Flags().VisitAll(listed)
 	var published struct {
 		Defs map[string]struct{ Properties map[string]any } `json:"$defs"`
 	}

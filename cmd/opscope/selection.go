@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/spf13/pflag"
 
@@ -95,9 +96,9 @@ type selection struct {
 	language *filter.Language
 	wanted   *filter.Filter
 	window   filter.Window
-	any      bool // records of any type count, not only frames
-	shown    int  // that passed the filter
-	enough   bool // but for what stands behind the last hit
+	any      bool         // records of any type count, not only frames
+	shown    atomic.Int64 // that passed the filter
+	enough   bool         // but for what stands behind the last hit
 }
 
 // prepareSelection compiles the filter. Between groups of records, text has a line.
@@ -171,8 +172,7 @@ func (s *selection) take(r *dissect.Record, limit int, silent bool) error {
 		}
 	}
 	if hit && (s.any || r.Type == dissect.FrameRecord) {
-		s.shown++
-		s.enough = s.shown == limit
+		s.enough = s.shown.Add(1) == int64(limit)
 	}
 	if s.enough && (silent || !s.window.Owes()) {
 		return errEnough
