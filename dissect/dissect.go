@@ -192,6 +192,7 @@ type Record struct {
 	Code           string // state of the session, or code of the event
 	Text           string
 	Client, Server netip.AddrPort
+	Joined         bool // of a SessionRecord: the session began before the capture
 }
 
 // Acks is what an acknowledgement names.

@@ -867,6 +867,6 @@ func (r *run) sessionRecord(s *Session, c *Carrier, state, reason string) {
 	rec := r.record(c, SessionRecord)
 	rec.Session, rec.Protocol = s.ID, s.Name
 	rec.Client, rec.Server = s.Client, s.Server
-	rec.Code, rec.Text = state, reason
+	rec.Code, rec.Text, rec.Joined = state, reason, s.Joined
 	r.push(rec)
 }

@@ -232,6 +232,7 @@ type decoding struct {
 	gather    func(*dissect.Result) // takes each file's result; nothing is printed until all are read
 	protocols []dissect.Protocol
 	only      dissect.Protocol
+	checks    bool // records are checked against rules
 	assigned  []dissect.Assignment
 	schemas   map[string]*schema.Protocol // by name, with the user's files over them
 	known     []dissect.Protocol          // those that are built in, and the user's games
@@ -409,6 +410,9 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 	d.window.Reset()
 	var result *dissect.Result
 	if f.Format() == capture.NDJSON {
+		if d.checks {
+			return usage("%s: holds records, and rules look at packets, too\ntry: the capture that the records came from", name)
+		}
 		if d.tables {
 			return usage("%s: holds records, and tables are learned from packets\ntry: --tables on the capture that the records came from", name)
 		}

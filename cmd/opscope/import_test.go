@@ -21,6 +21,7 @@ var importTable = map[string][]string{
 	"opscope/dissect/filter":         {"opscope/dissect", "opscope/schema", "opscope/schema/wire"},
 	"opscope/dissect/sink":           {"opscope/dissect", "opscope/schema", "opscope/schema/wire", "opscope/dissect/filter"},
 	"opscope/dissect/verify":         {"opscope/dissect", "opscope/schema", "opscope/schema/wire", "opscope/dissect/filter"},
+	"opscope/dissect/transcript":     {},
 	"opscope/dissect/wulfram":        protocolImports,
 	"opscope/dissect/netrek":         protocolImports,
 	"opscope/dissect/dplay":          protocolImports,

@@ -154,6 +154,13 @@ func (t *Text) appendBelow(dst []byte, r *dissect.Record) []byte {
 	return dst
 }
 
+// Clean returns a text about a record as a line shows it: escaped, and masked where it
+// repeats what is masked.
+func (t *Text) Clean(r *dissect.Record, text string) string {
+	t.redact.Prepare(r)
+	return Escape(t.redact.Clean(text))
+}
+
 // begin begins a line with time, session, direction and transport.
 func (t *Text) begin(dst []byte, r *dissect.Record) []byte {
 	t.start, t.hidden, t.margin = len(dst), 0, 0
