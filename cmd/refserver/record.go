@@ -44,6 +44,7 @@ also tells every fault, those of the network apart from those of the capture.`,
 	f.StringVarP(&o.output, "output", "o", "", "write the capture to this `FILE`, - is standard output")
 	f.Uint64Var(&o.seed, "seed", 1, "the `NUMBER` that everything random is drawn from")
 	f.StringVar(&o.log, "log", "", "write the truth about each record to this `FILE`, - is standard output")
+	c.AddCommand(newLoad(s))
 	return c
 }
 
