@@ -95,11 +95,11 @@ type held struct {
 	kept     bool       // nodes and bytes are in the arenas
 	nodes    *slab[schema.Node]
 	copies   *slab[byte]
-	weight   int        // counted against HoldBytes
-	since    time.Time  // capture time of its arrival
-	wall     time.Time  // wall time of its arrival, zero when not known
-	serial   uint64     // tells one use from the next; 0 for a free one
-	deferred Deferred   // what waits here; nil for a record
+	weight   int       // counted against HoldBytes
+	since    time.Time // capture time of its arrival
+	wall     time.Time // wall time of its arrival, zero when not known
+	serial   uint64    // tells one use from the next; 0 for a free one
+	deferred Deferred  // what waits here; nil for a record
 	ticket   *Ticket
 	after    *held // acknowledgements to follow it, by next
 
@@ -472,6 +472,7 @@ func (h *Hold) take() *held {
 	e := h.free
 	if e == nil {
 		e = new(held)
+		e.record.clear()
 	} else {
 		h.free = e.next
 		h.freeCount--
@@ -480,7 +481,6 @@ func (h *Hold) take() *held {
 	h.serial++
 	e.serial = h.serial
 	r := &e.record
-	r.clear()
 	if last := len(h.trees) - 1; last >= 0 {
 		r.Head.Nodes, r.Body.Nodes = h.trees[last].head, h.trees[last].body
 		h.trees = h.trees[:last]
@@ -501,7 +501,7 @@ func (h *Hold) recycle(e *held) {
 	} else {
 		h.takeTrees(&e.record)
 	}
-	e.record.Head, e.record.Body = schema.Tree{}, schema.Tree{}
+	e.record.clear() // now, so that it keeps nothing of its session alive
 	e.serial, e.weight, e.deferred, e.after = 0, 0, nil, nil
 	if h.freeCount >= h.mostRecords {
 		return

@@ -36,6 +36,8 @@ type Options struct {
 	File   int // index of the first capture among the inputs
 	Limits Limits
 	Check  bool // tell of each packet with a wrong checksum
+	// Forget has Result be without the sessions that are over, for whom nobody asks.
+	Forget bool
 	// Guard has a panic in a protocol's code cost one record, see Result.Defects. Tests
 	// leave it off.
 	Guard bool

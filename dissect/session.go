@@ -31,7 +31,7 @@ type Session struct {
 	confirmed    int  // frames in a row that must fit where a boundary is found by trial
 	learned      bool // something that datagrams may wait for
 	closed       bool
-	said         bool // peers have said which of them is the client
+	said         bool     // peers have said which of them is the client
 	entries      int      // of its tables, as far as they are counted
 	opening      *opening // nil once it has been reported
 	secrets      Secrets
@@ -342,6 +342,9 @@ func (r *run) release(s *Session, c *Carrier, reason string) {
 // keepSession keeps a session that is over for the result, in the place of the
 // oldest if there are too many.
 func (r *run) keepSession(s *Session) {
+	if r.options.Forget {
+		return
+	}
 	if len(r.over) >= r.limits.Sessions {
 		r.over = slices.Delete(r.over, 0, 1)
 		r.dropped++

@@ -427,7 +427,7 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 	}
 	p := dissect.NewPipeline(d, dissect.Options{
 		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: stdin, Schema: d.overlay, File: index,
-		Limits: d.limits.run, Check: d.check, Guard: os.Getenv(noGuard) == "",
+		Limits: d.limits.run, Check: d.check, Forget: !d.tables, Guard: os.Getenv(noGuard) == "",
 	})
 	return p.Run(ctx, src)
 }

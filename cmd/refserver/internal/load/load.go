@@ -46,6 +46,9 @@ type Lost struct {
 
 const (
 	sessions = 6 // that are played for a capture
+	// large is how many bytes make a capture one whose sessions take a minute, and not
+	// some ten seconds, of which a small one has more.
+	large = 10_000_000
 	// The part of the segments and datagrams that the next one overtakes, and that come twice.
 	reordered = 0.01
 	repeated  = 0.01
@@ -77,8 +80,12 @@ func Write(out io.Writer, o Options) (*Truth, error) {
 		Options: o, chance: rand.New(rand.NewPCG(o.Seed, 10)), names: names{of: map[string]int{}}, last: scenario.Start,
 		truth: Truth{Protocol: o.Protocol, Seed: o.Seed, Records: map[string]int{}},
 	}
+	times := 1
+	if o.Bytes >= large {
+		times = 6
+	}
 	for i := range uint64(sessions) {
-		s, err := play(o.Protocol, o.Seed*sessions+i, &w.names)
+		s, err := play(o.Protocol, o.Seed*sessions+i, times, &w.names)
 		if err != nil {
 			return nil, err
 		}

@@ -53,9 +53,9 @@ func (n *names) number(name string) int {
 // without options, draft-ietf-opsawg-pcapng section 4.3, without its padding.
 const overhead = 32
 
-// play plays a session.
-func play(protocol string, seed uint64, n *names) (*session, error) {
-	usual, ok := scenario.Usual(protocol, seed)
+// play plays a session of some ten seconds, or times as long.
+func play(protocol string, seed uint64, times int, n *names) (*session, error) {
+	usual, ok := scenario.Usual(protocol, seed, times)
 	if !ok {
 		return nil, fmt.Errorf("no players of %q are known", protocol)
 	}

@@ -11,17 +11,18 @@ import (
 )
 
 // Usual returns a session of a protocol as any evening has many: a server, and a few
-// players who come, move, talk and leave, as the seed has it. Nothing goes wrong. ok is
-// false for a protocol that is not played here.
-func Usual(protocol string, seed uint64) (s Scenario, ok bool) {
+// players who come, move, talk and leave, as the seed has it. Nothing goes wrong. They stay
+// for some ten seconds, or times as long. ok is false for a protocol that is not played
+// here.
+func Usual(protocol string, seed uint64, times int) (s Scenario, ok bool) {
 	c := newChance(seed, 9)
 	const doc = "what players usually do, drawn from the seed"
-	name, most := "load", 60*time.Second
+	name, most := "load", time.Duration(times)*time.Minute
 	switch protocol {
 	case "wulfram":
 		g := game{entities: 2 + c.IntN(6)}
 		for i := range 2 + c.IntN(2) {
-			g.players = append(g.players, player{script: usual(c, wulframHabits), start: time.Duration(i) * 700 * time.Millisecond})
+			g.players = append(g.players, player{script: usual(c, wulframHabits, times), start: time.Duration(i) * 700 * time.Millisecond})
 		}
 		return wulframScenario(name, doc, most, Faults{}, g), true
 	case "netrek":
@@ -29,17 +30,17 @@ func Usual(protocol string, seed uint64) (s Scenario, ok bool) {
 		for i := range 2 + c.IntN(2) {
 			habits := netrekHabits
 			habits.begin = []string{"outfit fed cruiser", "outfit rom cruiser\nudp port", "outfit fed scout\nudp port\nshort v2"}[i%3]
-			g.pilots = append(g.pilots, pilot{script: usual(c, habits), start: time.Duration(i) * 300 * time.Millisecond})
+			g.pilots = append(g.pilots, pilot{script: usual(c, habits, times), start: time.Duration(i) * 300 * time.Millisecond})
 		}
 		return netrekScenario(name, doc, most, Faults{}, g), true
 	case "lotr2":
-		script := usual(c, lotr2Habits)
+		script := usual(c, lotr2Habits, times)
 		p := party{host: "long", joiners: []guest{{script: script}}, directed: true}
 		return lotr2Scenario(name, doc, most, apart(Faults{}), p), true
 	case "mmo":
 		p := crowd{walkers: c.IntN(6)}
 		for i := range 2 + c.IntN(2) {
-			p.members = append(p.members, member{script: usual(c, mmoHabits), start: time.Duration(i) * 400 * time.Millisecond})
+			p.members = append(p.members, member{script: usual(c, mmoHabits, times), start: time.Duration(i) * 400 * time.Millisecond})
 		}
 		return mmoScenario(name, doc, most, Faults{}, p), true
 	}
@@ -52,7 +53,7 @@ type habits struct {
 	often      []string // commands with a number, %d, from 0 up to most
 	most       int
 	say        string // the command that says something
-	times      int    // how many of them
+	times      int    // how many of them in ten seconds
 	wait       time.Duration
 }
 
@@ -82,10 +83,10 @@ var phrases = []string{
 }
 
 // usual returns a script as one has it who follows habits.
-func usual(c *rand.Rand, h habits) string {
+func usual(c *rand.Rand, h habits, times int) string {
 	var b strings.Builder
 	b.WriteString(h.begin + "\n")
-	for range h.times {
+	for range h.times * times {
 		what := h.often[c.IntN(len(h.often))]
 		switch {
 		case c.IntN(8) == 0:
