@@ -472,7 +472,6 @@ func (h *Hold) take() *held {
 	e := h.free
 	if e == nil {
 		e = new(held)
-		e.record.clear()
 	} else {
 		h.free = e.next
 		h.freeCount--
@@ -481,6 +480,7 @@ func (h *Hold) take() *held {
 	h.serial++
 	e.serial = h.serial
 	r := &e.record
+	r.clear()
 	if last := len(h.trees) - 1; last >= 0 {
 		r.Head.Nodes, r.Body.Nodes = h.trees[last].head, h.trees[last].body
 		h.trees = h.trees[:last]
@@ -501,7 +501,7 @@ func (h *Hold) recycle(e *held) {
 	} else {
 		h.takeTrees(&e.record)
 	}
-	e.record.clear() // now, so that it keeps nothing of its session alive
+	e.record.Head, e.record.Body, e.record.Secrets = schema.Tree{}, schema.Tree{}, nil // they keep others alive
 	e.serial, e.weight, e.deferred, e.after = 0, 0, nil, nil
 	if h.freeCount >= h.mostRecords {
 		return
