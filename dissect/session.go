@@ -187,6 +187,9 @@ func (r *Record) Note(code, text string) { r.note(code, text) }
 
 // open makes a session and gives it its first flow.
 func (r *run) open(p Protocol, f *Flow, c *Carrier, joined bool, reason string) *Session {
+	if err := r.loadSchema(p); err != nil {
+		panic(err) // a schema in the program that does not load
+	}
 	r.sessions++
 	s := &Session{ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], Name: r.schemas[p].Name, Joined: joined}
 	s.confirmed = cmp.Or(int(s.schema.Limit("resync_packets")), confirmations)

@@ -187,7 +187,8 @@ type decoding struct {
 	protocols []dissect.Protocol
 	only      dissect.Protocol
 	assigned  []dissect.Assignment
-	schemas   map[string]*schema.Protocol // by name, with the user's files over them
+	changed   bool                        // the user has layouts, or limits of them
+	schemas   map[string]*schema.Protocol // by name, with the user's files over them; see schemaOf
 	known     []dissect.Protocol          // those that are built in, and the user's games
 	times     sink.TimeFormat
 	limits    *limits
@@ -280,14 +281,14 @@ func (d *decoding) choose() error {
 func (d *decoding) protocolNamed(name string) (dissect.Protocol, error) {
 	var names []string
 	for _, p := range d.known {
-		s, err := p.Schema()
+		head, err := p.Head()
 		if err != nil {
 			return nil, &exitError{exitUsage, err}
 		}
-		if s.Name == name {
+		if head.Name == name {
 			return p, nil
 		}
-		names = append(names, s.Name)
+		names = append(names, head.Name)
 	}
 	return nil, usage("unknown protocol %q\ntry one of: %s", name, strings.Join(names, " "))
 }
@@ -426,8 +427,8 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 		hold = 0
 	}
 	p := dissect.NewPipeline(d, dissect.Options{
-		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: stdin, Schema: d.overlay, File: index,
-		Limits: d.limits.run, Check: d.check, Forget: !d.tables, Guard: os.Getenv(noGuard) == "",
+		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: stdin, Schema: d.overlay(), File: index,
+		Limits: d.limits.run, Check: d.check, Forget: !d.tables && d.limits.run.Sessions == 0, Guard: os.Getenv(noGuard) == "",
 	})
 	return p.Run(ctx, src)
 }
