@@ -36,6 +36,9 @@ type Limits struct {
 	// and acknowledgements, and how many entries their tables have, of some 170 bytes
 	// each; the sessions that were quiet the longest make room.
 	Remembered int
+	// Secrets is how many values of a session are looked for wherever they come back; the
+	// oldest makes room.
+	Secrets int
 	// Tunnels is how deep tunnels may lie in each other.
 	Tunnels int
 }
@@ -49,6 +52,7 @@ var DefaultLimits = Limits{
 	HeldRecords: HoldRecords, HeldBytes: HoldBytes,
 	Candidates: 512,
 	Remembered: 1 << 20,
+	Secrets:    maxSecrets,
 	Tunnels:    maxTunnels,
 }
 
@@ -67,6 +71,7 @@ const (
 	LimitHeldBytes      = "held-bytes"
 	LimitCandidates     = "candidates"
 	LimitRemembered     = "remembered"
+	LimitSecrets        = "secrets"
 	LimitTunnels        = "tunnels"
 )
 
@@ -80,7 +85,7 @@ func (l Limits) filled() Limits {
 		Fragments: cmp.Or(l.Fragments, d.Fragments), FragmentBytes: cmp.Or(l.FragmentBytes, d.FragmentBytes),
 		HeldRecords: cmp.Or(l.HeldRecords, d.HeldRecords), HeldBytes: cmp.Or(l.HeldBytes, d.HeldBytes),
 		Candidates: cmp.Or(l.Candidates, d.Candidates),
-		Remembered: cmp.Or(l.Remembered, d.Remembered), Tunnels: cmp.Or(l.Tunnels, d.Tunnels),
+		Remembered: cmp.Or(l.Remembered, d.Remembered), Secrets: cmp.Or(l.Secrets, d.Secrets), Tunnels: cmp.Or(l.Tunnels, d.Tunnels),
 	}
 }
 
@@ -113,7 +118,7 @@ func (r *run) reached(before HoldStats) {
 	s.reached(LimitHeldBytes, hold.Evicted-hold.Crowded-(before.Evicted-before.Crowded))
 	s.reached(LimitSessions, r.dropped)
 	for _, name := range []string{
-		LimitFlows, LimitRemembered, LimitStreamBytes, LimitStreamSegments, LimitTotalBytes, LimitFragments, LimitFragmentBytes, LimitHeldRecords, LimitHeldBytes,
+		LimitFlows, LimitRemembered, LimitSecrets, LimitStreamBytes, LimitStreamSegments, LimitTotalBytes, LimitFragments, LimitFragmentBytes, LimitHeldRecords, LimitHeldBytes,
 	} {
 		s.Evictions += s.Limits[name]
 	}

@@ -2,6 +2,7 @@ package dissect
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"slices"
@@ -20,6 +21,8 @@ type Secrets struct {
 	// Anywhere says that bytes which begin no frame may hold a secret, too, as when the
 	// stream lost its framing inside of one.
 	Anywhere bool
+	// Most is how many values are kept; the oldest makes room. 0 is the default.
+	Most int
 
 	values [][]byte // in the order in which they came
 	forms  [][]byte // of all values, what to look for
@@ -61,7 +64,7 @@ func (s *Secrets) Add(value []byte) (evicted bool) {
 	if len(value) < leastSecret || slices.ContainsFunc(s.values, func(v []byte) bool { return bytes.Equal(v, value) }) {
 		return false
 	}
-	if evicted = len(s.values) == maxSecrets; evicted {
+	if evicted = len(s.values) >= cmp.Or(s.Most, maxSecrets); evicted {
 		s.values = slices.Delete(s.values, 0, 1)
 	}
 	s.values = append(s.values, bytes.Clone(value))

@@ -78,7 +78,7 @@ func (s *Session) Record(c *Carrier) *Record {
 // from here on wherever it comes back.
 func (s *Session) Emit(r *Record) {
 	if r.Packet.Secret() && s.secrets.Learn(&r.Body) {
-		s.run.summary.Evictions++
+		s.run.summary.reached(LimitSecrets, 1)
 	}
 	covered := r.Offset + int64(len(r.Raw))
 	if r.Packet != nil && len(r.Packet.Teaches) > 0 {
@@ -191,7 +191,7 @@ func (r *run) open(p Protocol, f *Flow, c *Carrier, joined bool, reason string) 
 		panic(err) // a schema in the program that does not load
 	}
 	r.sessions++
-	s := &Session{ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], Name: r.schemas[p].Name, Joined: joined}
+	s := &Session{ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], Name: r.schemas[p].Name, Joined: joined, secrets: Secrets{Most: r.limits.Secrets}}
 	s.confirmed = cmp.Or(int(s.schema.Limit("resync_packets")), confirmations)
 	s.Client, s.Server = f.ends()
 	s.conversation = r.converse(p, s)

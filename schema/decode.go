@@ -57,7 +57,6 @@ func (d *Decoder) Missing() (Missing, bool) { return d.m.missing, d.missing }
 // caller has reset; positions in t count from the start of t.Data. The error
 // names the field; what was decoded before it is in t.
 func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, to int) *wire.Error {
-	d.bounds = p.limits()
 	if l.proto != nil {
 		return d.protobuf(p, message, l.proto.message(), t, from, to)
 	}
@@ -72,6 +71,7 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 	d.m.p, d.m.state, d.m.index = p, d.State, 0
 	d.m.origin, d.m.failed, d.m.fault = NoOrigin, false, ""
 	d.missing, d.far, d.Remarks, d.t = false, 0, d.Remarks[:0], t
+	d.bounds = p.limits()
 	d.r = wire.NewReader(t.Data[:(to+7)>>3], p.Name, d.Short)
 	d.r.Seek(from)
 	d.m.r = &d.r

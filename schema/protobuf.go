@@ -35,6 +35,7 @@ type protoWalk struct {
 // protobuf decodes a body of Protocol Buffers.
 func (d *Decoder) protobuf(p *Protocol, name string, m *message, t *Tree, from, to int) *wire.Error {
 	d.missing, d.Remarks, d.t, d.Origin = false, d.Remarks[:0], t, NoOrigin
+	d.bounds = p.limits()
 	d.proto = protoWalk{seen: d.proto.seen[:0], stop: -1}
 	d.r = wire.NewReader(t.Data[:(to+7)>>3], p.Name, d.Short)
 	d.r.Seek(from)
@@ -478,6 +479,15 @@ func (f *messageField) absentKind() ValueKind {
 		return Array
 	case f.message != nil, f.presence && !f.entry:
 		return Null
+	}
+	return f.valueKind()
+}
+
+// valueKind returns the kind of the node that holds the value, or an element of it. An
+// enum's is Int where the value is negative.
+func (f *messageField) valueKind() ValueKind {
+	if f.message != nil {
+		return Struct
 	}
 	switch f.kind {
 	case protoreflect.BoolKind:

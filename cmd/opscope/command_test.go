@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // TestUsage types what is wrong, and wants to be told what to type instead.
@@ -234,15 +236,20 @@ func TestSecrets(t *testing.T) {
 		return strings.Contains(out, password) || strings.Contains(squeezed, inHex) || strings.Contains(strings.ToLower(squeezed), inHex)
 	}
 	for _, args := range [][]string{
-		nil, {"-v"}, {"-V"}, {"-x"}, {"-V", "-x"}, {"-T", "json"}, {"-T", "json", "--raw"}, {"--tables"}, {"-q"}, {"-T", "json", "--summary"},
+		{"decode"}, {"decode", "-v"}, {"decode", "-V"}, {"decode", "-x"}, {"decode", "-V", "-x"}, {"decode", "-T", "json"},
+		{"decode", "-T", "json", "--raw"}, {"decode", "--tables"}, {"decode", "-q"}, {"decode", "-T", "json", "--summary"},
+		{"follow", "1"}, {"follow", "1", "-V", "-x"}, {"follow", "1", "-T", "json", "--raw"}, {"ladder", "1"}, {"ladder", "1", "--ascii"},
 	} {
-		args = append([]string{"decode", "--width", "-1", sessionCapture}, args...)
+		args = append(args, "--width", "-1", sessionCapture)
 		if shows(good(t, args...)) {
 			t.Errorf("opscope %v shows the password", args)
 		}
 	}
-	for _, args := range [][]string{nil, {"-v"}, {"-V"}, {"-x"}, {"-T", "json"}, {"-T", "json", "--raw"}} {
-		args = append([]string{"decode", "--show-secrets", "--width", "-1", sessionCapture}, args...)
+	for _, args := range [][]string{
+		{"decode"}, {"decode", "-v"}, {"decode", "-V"}, {"decode", "-x"}, {"decode", "-T", "json"}, {"decode", "-T", "json", "--raw"},
+		{"follow", "1"}, {"follow", "1", "-x"}, {"ladder", "1"},
+	} {
+		args = append(args, "--show-secrets", "--width", "-1", sessionCapture)
 		if !shows(good(t, args...)) {
 			t.Errorf("opscope %v does not show the password", args)
 		}
@@ -460,7 +467,7 @@ func TestMan(t *testing.T) {
 		return pages
 	}
 	pages := write()
-	for _, name := range []string{"opscope.1", "opscope-decode.1", "opscope-schema-show.1", "opscope-notes.1"} {
+	for _, name := range []string{"opscope.1", "opscope-decode.1", "opscope-follow.1", "opscope-ladder.1", "opscope-schema-show.1", "opscope-notes.1"} {
 		if !strings.Contains(pages[name], ".TH ") {
 			t.Errorf("no page %s", name)
 		}
@@ -473,25 +480,51 @@ func TestMan(t *testing.T) {
 }
 
 // TestExamples runs the examples of the help that read a capture of this
-// repository; all of its commands have some, and a line that says what for.
+// repository; all commands that do something have some, and a line that says what for.
 func TestExamples(t *testing.T) {
 	t.Chdir("../..")
-	for _, args := range [][]string{{}, {"decode"}, {"unknown"}, {"schema", "list"}, {"schema", "show"}, {"schema", "check"}} {
-		help := good(t, append(args, "--help")...)
-		_, examples, ok := strings.Cut(help, "Examples:\n")
-		if !ok {
-			t.Errorf("opscope %v --help has no examples", args)
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			visit(sub)
 		}
-		examples, _, _ = strings.Cut(examples, "\n\n")
-		for line := range strings.Lines(examples) {
-			command, _, _ := strings.Cut(strings.TrimSpace(line), " |")
-			words := strings.Fields(command)
-			if len(words) == 0 || words[0] != "opscope" || strings.Contains(command, "my/schema") {
-				continue
-			}
-			if out := good(t, words[1:]...); out == "" {
-				t.Errorf("%s prints nothing", command)
-			}
+		if c.Short == "" {
+			t.Errorf("%s does not say what for", c.CommandPath())
 		}
+		if c.Example == "" && c.Flags().Lookup("read") != nil {
+			t.Errorf("%s has no examples", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			runExample(t, line)
+		}
+	}
+	visit(newRoot(streams{}))
+}
+
+var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
+
+// shellWords returns the words of a command line, up to where its output goes or a comment
+// begins.
+func shellWords(line string) (words []string) {
+	for _, w := range shellWord.FindAllString(line, -1) {
+		if w[0] == '|' || w[0] == '#' || w[0] == '>' {
+			break
+		}
+		words = append(words, strings.Trim(w, "'"))
+	}
+	return words
+}
+
+// runExample runs a line of a help, or of the README, if it is opscope reading a capture of
+// this repository, or nothing.
+func runExample(t *testing.T, line string) {
+	t.Helper()
+	words := shellWords(line)
+	command := strings.Join(words, " ")
+	if len(words) == 0 || words[0] != "opscope" || strings.Contains(command, "my/schema") || strings.Contains(command, "man ./man") {
+		return
+	}
+	if out := good(t, words[1:]...); out == "" {
+		t.Errorf("%s prints nothing", command)
 	}
 }

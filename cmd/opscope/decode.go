@@ -33,9 +33,11 @@ type decodeOptions struct {
 	proto    []string
 	settings []string
 
-	format   string
-	time     string
-	count    int
+	format  string
+	columns []string
+	time    string
+	count   int
+	selectionOptions
 	quiet    bool
 	verbose  int
 	full     bool
@@ -54,6 +56,7 @@ type decodeOptions struct {
 	width    int
 	numeric  bool
 	buffered bool
+	sides    bool // text tells the sides of the one session apart
 }
 
 func newDecode(s streams) *cobra.Command {
@@ -76,6 +79,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 		Example: `  opscope decode pcaps/wulfram/session.pcapng
   opscope decode -v -x pcaps/wulfram/session.pcapng
   opscope decode -T json pcaps/wulfram/session.pcapng | jq .message
+  opscope decode -T csv -e time -e message -e entity_id pcaps/wulfram/session.pcapng
   opscope decode --tables pcaps/wulfram/session.pcapng
   opscope decode --proto cmd/refserver/internal/mmo/testserver/messages pcaps/mmo/enter.pcapng
   tcpdump -i lo -w - | opscope decode -d udp.port==7777,wulfram -`,
@@ -87,34 +91,60 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	f := c.Flags()
 	f.SortFlags = false
 	inputFlags(f, &o)
-	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (NDJSON, an object a line)")
-	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark; a ad adoy are local, in the zone that --summary names")
-	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records")
+	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text, json (NDJSON, an object a line), or values of -e as fields, tsv, csv, table")
+	f.StringArrayVarP(&o.columns, "field", "e", nil, "with -T fields, tsv, csv and table: a `FIELD` or key, as in -Y; repeatable")
+	recordFlags(f, &o)
+	o.selectionOptions.flags(f)
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no records, only the summary and what else is asked for")
-	f.CountVarP(&o.verbose, "verbose", "v", "more detail: a line for the envelope and for each field")
-	f.BoolVarP(&o.full, "full", "V", false, "everything: types, sources, places on the wire, fields without meaning")
-	f.BoolVarP(&o.hex, "hex", "x", false, "the bytes of each record, marked with its fields")
+	detailFlags(f, &o)
 	f.BoolVar(&o.raw, "raw", false, "with -T json: the bytes of each record as \"raw\"")
 	f.BoolVar(&o.tables, "tables", false, "print what each session has learned, with the origin of each entry, instead of the records")
 	f.StringVar(&o.summary, "summary", "", "the counters of each file on standard error, as `FORMAT` text or json; with -T json the last object of the output")
 	f.Lookup("summary").NoOptDefVal = "auto"
-	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
 	f.BoolVar(&o.check, "check", false, "tell of each packet with a wrong checksum; all are decoded and counted")
+	outputFlags(f, &o)
+	completeFlags(c)
+	return c
+}
+
+// completeFlags lets a shell complete the flags of a command that take a word of a few.
+func completeFlags(c *cobra.Command) {
+	for flag, words := range map[string][]string{
+		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(),
+		"time": {"a", "ad", "adoy", "d", "dd", "e", "r", "u", "ud", "udoy"}, "summary": {"text", "json"}, "limit": limitNames(),
+	} {
+		if c.Flags().Lookup(flag) == nil {
+			continue
+		}
+		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // it is there, and was not registered before
+		}
+	}
+}
+
+// recordFlags adds the flags of a command that prints records: how many, and when they
+// were.
+func recordFlags(f *pflag.FlagSet, o *decodeOptions) {
+	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark; a ad adoy are local, in the zone that decode --summary names")
+	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records, of those that are wanted")
+	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
+}
+
+// detailFlags adds the flags that say how much is shown of a record.
+func detailFlags(f *pflag.FlagSet, o *decodeOptions) {
+	f.CountVarP(&o.verbose, "verbose", "v", "more detail: a line for the envelope and for each field")
+	f.BoolVarP(&o.full, "full", "V", false, "everything: types, sources, places on the wire, fields without meaning")
+	f.BoolVarP(&o.hex, "hex", "x", false, "the bytes of each record, marked with its fields")
+}
+
+// outputFlags adds the flags that say how records are written.
+func outputFlags(f *pflag.FlagSet, o *decodeOptions) {
 	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
 	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
 	f.IntVar(&o.width, "width", 0, "columns of a line of text, -1 for no limit; 0 is the terminal's width, else 120")
 	f.BoolVarP(&o.numeric, "no-resolve", "n", false, "print numbers, not names, of hosts and ports (always so)")
 	f.BoolVarP(&o.buffered, "line-buffered", "l", false, "write each record at once")
-	for flag, words := range map[string][]string{
-		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(),
-		"time": {"a", "ad", "adoy", "d", "dd", "e", "r", "u", "ud", "udoy"}, "summary": {"text", "json"}, "limit": limitNames(),
-	} {
-		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // no such flag: the line above is wrong
-		}
-	}
-	return c
 }
 
 // inputFlags adds the flags that say what is read, and how.
@@ -146,7 +176,7 @@ func (d *decoding) files(ctx context.Context, files []string) error {
 	}
 	var failed error
 	for i, name := range files {
-		if len(files) > 1 && d.json == nil && d.gather == nil {
+		if len(files) > 1 && d.format == "text" && d.gather == nil {
 			if err := d.heading(name); err != nil {
 				return &exitError{exitInput, fmt.Errorf("output: %w", err)}
 			}
@@ -192,7 +222,8 @@ type decoding struct {
 	known     []dissect.Protocol          // those that are built in, and the user's games
 	times     sink.TimeFormat
 	limits    *limits
-	shown     int
+	wants     func(*dissect.Record) bool // says which records there are; nil for all
+	selection
 }
 
 func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
@@ -204,18 +235,14 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 		return nil, usage("--hold %v: want a time such as 2s, 0 to hold nothing", o.hold)
 	case !slices.Contains([]string{"", "auto", "text", "json"}, o.summary):
 		return nil, usage("unknown --summary %q\ntry --summary text or --summary json", o.summary)
-	case o.tables && o.format == "json":
-		return nil, usage("--tables prints text, not JSON\ntry: without -T json")
+	case o.tables && o.format != "text":
+		return nil, usage("--tables prints text, not %s\ntry: without -T", o.format)
 	}
 	var err error
 	if d.limits, err = parseLimits(o.limit); err != nil {
 		return nil, err
 	}
 	if err := d.choose(); err != nil {
-		return nil, err
-	}
-	color, err := useColor(o.color, s.out)
-	if err != nil {
 		return nil, err
 	}
 	var ok bool
@@ -225,33 +252,46 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	if o.secrets {
 		fmt.Fprintln(s.err, secretsShown)
 	}
-	privacy := d.privacy()
-	terminal := isTerminal(s.out)
+	text, err := d.textOptions()
+	if err != nil {
+		return nil, err
+	}
 	switch o.format {
 	case "text":
-		verbosity := min(o.verbose, 2)
-		if o.full {
-			verbosity = 2
-		}
-		d.out = sink.NewText(s.out, sink.TextOptions{
-			Verbosity: verbosity, Hex: o.hex, Time: d.times, Width: textWidth(o.width, s.out), Color: color, Privacy: privacy,
-			Immediate: terminal || o.buffered, Schema: d.schemaOf,
-		})
+		d.out = sink.NewText(s.out, text)
 	case "json":
-		d.json = sink.NewNDJSON(s.out, sink.NDJSONOptions{Raw: o.raw, Privacy: privacy, Immediate: terminal || o.buffered})
+		d.json = sink.NewNDJSON(s.out, sink.NDJSONOptions{Raw: o.raw, Privacy: text.Privacy, Immediate: text.Immediate})
 		d.out = d.json
 	default:
-		return nil, usage("unknown format %q\ntry -T text or -T json", o.format)
+		if d.out, err = d.columnsOut(text.Immediate); err != nil {
+			return nil, err
+		}
 	}
-	return d, nil
+	if len(o.columns) > 0 && (o.format == "text" || o.format == "json") {
+		return nil, usage("-e goes with -T fields, tsv, csv or table")
+	}
+	return d, d.prepareSelection()
+}
+
+// textOptions returns how records are written as text.
+func (d *decoding) textOptions() (o sink.TextOptions, err error) {
+	o = sink.TextOptions{
+		Verbosity: min(d.verbose, 2), Hex: d.hex, Time: d.times, Width: textWidth(d.width, d.streams.out), Privacy: d.privacy(),
+		Sides: d.sides, Immediate: isTerminal(d.streams.out) || d.buffered, Schema: d.schemaOf,
+	}
+	if d.full {
+		o.Verbosity = 2
+	}
+	o.Color, err = useColor(d.color, d.streams.out)
+	return o, err
 }
 
 // secretsShown warns of output that gives secrets away.
 const secretsShown = "opscope: passwords and tokens are shown as they are; do not hand the output on"
 
 // privacy says what is masked.
-func (o *decodeOptions) privacy() sink.Privacy {
-	return sink.Privacy{ShowSecrets: o.secrets, MaskPersonal: o.personal}
+func (o *decodeOptions) privacy() dissect.Privacy {
+	return dissect.Privacy{ShowSecrets: o.secrets, MaskPersonal: o.personal}
 }
 
 // choose settles which protocols are looked for, and where.
@@ -318,19 +358,12 @@ func (d *decoding) parseDecodeAs(rule string) (a dissect.Assignment, err error) 
 	return a, err
 }
 
-// Write counts the records that are shown, and ends the run after enough of them.
+// Write shows a record if it is wanted, and ends the run after enough of them.
 func (d *decoding) Write(r *dissect.Record) error {
-	if !d.quiet && !d.tables {
-		if err := d.out.Write(r); err != nil {
-			return err
-		}
+	if d.wants != nil && !d.wants(r) {
+		return nil
 	}
-	if r.Type == dissect.FrameRecord {
-		if d.shown++; d.shown == d.count {
-			return errEnough
-		}
-	}
-	return nil
+	return d.take(r, d.count, d.quiet || d.tables)
 }
 
 // Flush writes out what is buffered.
@@ -355,6 +388,7 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 		return err
 	}
 	defer f.Close()
+	d.window.Reset()
 	var result *dissect.Result
 	if f.Format() == capture.NDJSON {
 		if d.tables {
@@ -484,16 +518,19 @@ func useColor(when string, out io.Writer) (bool, error) {
 }
 
 func isTerminal(out io.Writer) bool {
-	f, ok := out.(*os.File)
+	f, ok := out.(descriptor)
 	return ok && isatty.IsTerminal(f.Fd())
 }
+
+// descriptor is a file, or what stands for one.
+type descriptor interface{ Fd() uintptr }
 
 // textWidth returns the columns of a line of text.
 func textWidth(asked int, out io.Writer) int {
 	if asked != 0 || !isTerminal(out) {
 		return asked
 	}
-	w, _, err := term.GetSize(int(out.(*os.File).Fd()))
+	w, _, err := term.GetSize(int(out.(descriptor).Fd()))
 	if err != nil {
 		return 0
 	}

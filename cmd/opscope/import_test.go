@@ -40,12 +40,13 @@ var edges = map[string][]string{
 	"github.com/olekukonko/tablewriter":     {"opscope/dissect/sink"},
 	"github.com/google/gopacket":            {"opscope/dissect", "opscope/dissect/capture", "opscope/dissect/sink", "opscope/cmd/refserver/internal"},
 	"github.com/klauspost/compress":         {"opscope/dissect/capture"},
-	"github.com/goccy/go-yaml":              {"opscope/schema", "opscope/dissect/verify", "opscope/cmd/refserver/internal"},
+	"github.com/goccy/go-yaml":              {"opscope/schema", "opscope/dissect/verify", "opscope/cmd", "opscope/cmd/refserver/internal"},
 	"github.com/bufbuild/protocompile":      {"opscope/schema"},
 	"github.com/expr-lang/expr":             {"opscope/dissect/filter"},
 	"github.com/packetcap/go-pcap":          {"opscope/dissect/capture"},
 	"google.golang.org/protobuf":            {"opscope/schema", "opscope/dissect/mmo"},
 	"github.com/santhosh-tekuri/jsonschema": {}, // tests only
+	"github.com/creack/pty":                 {}, // tests only
 }
 
 // TestImports proves that imports point one way.

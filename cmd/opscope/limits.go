@@ -44,6 +44,7 @@ var allLimits = []limit{
 	{dissect.LimitHeldBytes, dissect.DefaultLimits.HeldBytes, "bytes of them", func(l *limits) *int { return &l.run.HeldBytes }},
 	{dissect.LimitCandidates, dissect.DefaultLimits.Candidates, "sessions that a datagram may turn out to belong to", func(l *limits) *int { return &l.run.Candidates }},
 	{dissect.LimitRemembered, dissect.DefaultLimits.Remembered, "records and learned entries that sessions remember", func(l *limits) *int { return &l.run.Remembered }},
+	{dissect.LimitSecrets, dissect.DefaultLimits.Secrets, "secret values of a session that are masked wherever they come back", func(l *limits) *int { return &l.run.Secrets }},
 	{dissect.LimitTunnels, dissect.DefaultLimits.Tunnels, "tunnels within each other", func(l *limits) *int { return &l.run.Tunnels }},
 	{capture.LimitPacket, capture.DefaultLimits.Packet, "bytes of a packet", func(l *limits) *int { return &l.capture.Packet }},
 	{capture.LimitBlock, capture.DefaultLimits.Block, "bytes of a pcapng block with a packet or an interface", func(l *limits) *int { return &l.capture.Block }},

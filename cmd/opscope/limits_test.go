@@ -96,6 +96,7 @@ func TestEachLimit(t *testing.T) {
 		"packet-bytes": {plainSession(), 60}, "block-bytes": {ng, 200}, "ratio": {bomb, 100},
 		"line-bytes": {[]byte(ndjson), 300},
 		"values":     {text.Pcap(1), 10}, "text": {text.Pcap(1), 5},
+		"secrets":  {readFile(t, "../../pcaps/mmo/enter.pcapng"), 1},
 		"messages": {readFile(t, "../../pcaps/mmo/enter.pcapng"), 1},
 	}
 	schemas := map[string]string{

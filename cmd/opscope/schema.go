@@ -24,7 +24,7 @@ func newSchema(s streams) *cobra.Command {
 		Args:  noSuchCommand,
 		RunE:  func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.AddCommand(newSchemaList(s), newSchemaShow(s), newSchemaCheck(s), newSchemaJSON(s))
+	c.AddCommand(paging(newSchemaList(s)), paging(newSchemaShow(s)), newSchemaCheck(s), newSchemaJSON(s))
 	return c
 }
 

@@ -21,7 +21,8 @@ var played = flag.String("client", "", "compare what .ci/netrek-client left in t
 // the real client by the trace that it prints (section 12 of the facts), and our server
 // by its log. The client is in the capture with all of its packets, each way and over
 // each transport in the order of the trace, with the values that it prints; and nothing
-// is left, but what the server sent when the client had said CP_BYE.
+// is left, but what the server sent when the client had said CP_BYE. The bot that keeps
+// the client company says nothing: it is interrupted, and hangs up.
 func TestRealClient(t *testing.T) {
 	if *played == "" {
 		t.Skip(`takes the real client: go test ./cmd/refserver -run RealClient -client "$(.ci/netrek-client)"`)
@@ -54,8 +55,9 @@ func (p *play) records(keep func(o map[string]any) bool) (list []map[string]any)
 // compareLog wants everything to be known, and to be what the server tells.
 func (p *play) compareLog(log []map[string]any) {
 	t := p.t
-	bye := map[any]string{} // when a client had left, by its session and by its address
+	left := p.departures()
 	found := map[string][]said{}
+	last := map[string]float64{} // the packet of the last record, by route
 	for _, o := range p.all {
 		switch o["type"] {
 		case "record":
@@ -64,13 +66,10 @@ func (p *play) compareLog(log []map[string]any) {
 			if s.message == "CP_LOGIN" {
 				s.fields["password"] = "***" // as the log has it
 			}
-			found[s.route] = append(found[s.route], s)
-			if s.message == "CP_BYE" {
-				bye[o["session"]], bye[o["src"]] = o["time"].(string), o["time"].(string)
-			}
+			found[s.route], last[s.route] = append(found[s.route], s), packetOf(o)
 		case "session", "summary":
 		case "event":
-			if !expectedEvent(o, bye[o["session"]]) {
+			if !expectedEvent(o, left[o["session"]]) {
 				t.Errorf("an event: %v", o)
 			}
 		default:
@@ -91,8 +90,9 @@ func (p *play) compareLog(log []map[string]any) {
 		}
 		dropParts(o["fields"])
 		s := saidBy(o)
-		left := bye[o["dst"]]
-		if o["transport"] == "tcp" && left != "" && o["time"].(string) > left && len(logged[s.route]) == len(found[s.route]) {
+		gone, ok := left[o["dst"]]
+		late := ok && (o["time"].(string) > gone.time || last[s.route] > gone.packet)
+		if o["transport"] == "tcp" && late && len(logged[s.route]) == len(found[s.route]) {
 			continue // it was written to a connection that was no more
 		}
 		logged[s.route] = append(logged[s.route], s)
@@ -106,17 +106,94 @@ func (p *play) compareLog(log []map[string]any) {
 	t.Logf("the server's log and the capture: %d records on %d routes", n, len(routes))
 }
 
+// departure is when a client has left.
+type departure struct {
+	packet float64
+	time   string
+}
+
+// departures lists when the clients left, by their sessions and by their addresses: when
+// they said CP_BYE, or hung up, which comes first.
+func (p *play) departures() map[any]departure {
+	left := map[any]departure{}
+	address := map[any]any{} // of the clients' connections, by session
+	for _, o := range p.all {
+		if o["dir"] != "c2s" || o["transport"] != "tcp" {
+			continue
+		}
+		if o["type"] == "record" {
+			address[o["session"]] = o["src"]
+		}
+		if o["message"] != "CP_BYE" && o["code"] != "closed" {
+			continue
+		}
+		d := departure{packetOf(o), o["time"].(string)}
+		if old, ok := left[o["session"]]; !ok || d.packet < old.packet {
+			left[o["session"]], left[address[o["session"]]] = d, d
+		}
+	}
+	return left
+}
+
 // expectedEvent reports whether an event belongs to a game. The server may send something
 // before it has heard that the client is gone, which is answered with a reset, or with an
-// ICMP error.
-func expectedEvent(o map[string]any, left string) bool {
+// ICMP error. Packets of the same microsecond have an order, and so their numbers count.
+func expectedEvent(o map[string]any, left departure) bool {
 	switch o["code"] {
 	case "closed":
 		return true
 	case "reset", "icmp_error":
-		return left != "" && o["time"].(string) > left
+		return left.packet > 0 && packetOf(o) > left.packet
 	}
 	return false
+}
+
+// TestExpectedEvent has two clients in one game, sessions 1 and 2. The end of one is none
+// of the other.
+func TestExpectedEvent(t *testing.T) {
+	const before, at = "2026-01-01T00:00:01.000000000Z", "2026-01-01T00:00:02.000000000Z"
+	line := func(kind, what string, session, packet float64, time string) map[string]any {
+		o := map[string]any{"type": kind, "dir": "c2s", "transport": "tcp", "session": session, "packets": []any{packet}, "time": time}
+		if kind == "event" {
+			o["code"] = what
+		} else {
+			o["message"], o["src"] = what, fmt.Sprint("127.0.0.1:", session)
+		}
+		return o
+	}
+	record := func(what string, session, packet float64, time string) map[string]any {
+		return line("record", what, session, packet, time)
+	}
+	event := func(what string, session, packet float64, time string) map[string]any {
+		return line("event", what, session, packet, time)
+	}
+	began := []map[string]any{record("CP_SOCKET", 1, 1, before), record("CP_SOCKET", 2, 2, before)}
+	bye, hangUp := record("CP_BYE", 1, 5, at), event("closed", 1, 5, at)
+	serverEnds := event("closed", 1, 5, at)
+	serverEnds["dir"] = "s2c"
+	for _, test := range []struct {
+		name  string
+		ends  []map[string]any
+		event map[string]any
+		want  bool
+	}{
+		{"a reset in the game", nil, event("reset", 1, 6, at), false},
+		{"an ICMP error in the game", nil, event("icmp_error", 1, 6, at), false},
+		{"a reset behind CP_BYE, in the same microsecond", []map[string]any{bye}, event("reset", 1, 6, at), true},
+		{"an ICMP error behind CP_BYE", []map[string]any{bye}, event("icmp_error", 1, 6, at), true},
+		{"a reset before CP_BYE", []map[string]any{bye}, event("reset", 1, 4, before), false},
+		{"a reset behind the CP_BYE of the other client", []map[string]any{bye}, event("reset", 2, 6, at), false},
+		{"a reset by who has hung up", []map[string]any{hangUp}, event("reset", 1, 6, at), true},
+		{"a reset before that", []map[string]any{hangUp}, event("reset", 1, 4, before), false},
+		{"a reset by a client on which the server has hung up", []map[string]any{serverEnds}, event("reset", 1, 6, at), false},
+		{"the end", nil, event("closed", 1, 6, at), true},
+		{"anything else behind CP_BYE", []map[string]any{bye}, event("overlap_conflict", 1, 6, at), false},
+	} {
+		p := play{t: t, all: slices.Concat(began, test.ends, []map[string]any{test.event})}
+		if got := expectedEvent(test.event, p.departures()[test.event["session"]]); got != test.want {
+			t.Errorf("%s: expected %v, want %v", test.name, got, test.want)
+		}
+	}
 }
 
 // sound wants a record to be known, to its last byte, and without anything odd.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
@@ -301,8 +302,9 @@ func (h *host) sendDatagram(now time.Time, out machine.Output) {
 	_, _ = c.WriteToUDPAddrPort(out.Data, out.Peer) // datagrams get lost
 }
 
-// write writes to a connection. A peer that does not read in time is cut off, which
-// its own goroutine reports.
+// write writes to a connection. A peer that does not read in time is cut off, which its
+// own goroutine reports. One that is gone is left to that goroutine, which may have
+// something to read that the peer said before.
 func (h *host) write(now time.Time, out machine.Output) {
 	c := h.conns[out.Conn]
 	if c == nil {
@@ -314,7 +316,7 @@ func (h *host) write(now time.Time, out machine.Output) {
 	if err == nil {
 		_, err = c.Write(out.Data)
 	}
-	if err != nil {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.Close()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"runtime"
 	"testing"
 	"time"
 
@@ -164,6 +165,80 @@ func TestHostsTalkOverLoopback(t *testing.T) {
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("the server ended with %v", err)
+	}
+}
+
+// slow answers the first bytes of a connection when it is told to, with two writes, and
+// counts all bytes up to the end.
+type slow struct {
+	busy, answer chan struct{}
+	got          int
+	ended        chan int
+}
+
+func (*slow) Deadline() time.Time { return time.Time{} }
+
+func (s *slow) Handle(_ time.Time, in machine.Input) (out []machine.Output) {
+	switch in.Kind {
+	case machine.Stream:
+		if s.got += len(in.Data); s.got == len(in.Data) {
+			s.busy <- struct{}{}
+			<-s.answer
+			for range 2 {
+				out = append(out, machine.Output{Kind: machine.SendStream, Conn: in.Conn, Data: []byte("hello")})
+			}
+		}
+	case machine.Closed:
+		s.ended <- s.got
+	}
+	return out
+}
+
+// TestHostHearsOutWhoIsGone has a server write to a peer that has said more than is read
+// at a time, and has reset the connection. What it had said is there to be read on Linux.
+func TestHostHearsOutWhoIsGone(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("a reset may throw away here what came before it")
+	}
+	s := &slow{busy: make(chan struct{}), answer: make(chan struct{}), ended: make(chan int, 1)}
+	server := host{machine: s}
+	if err := server.listen(netip.MustParseAddrPort("127.0.0.1:0")); err != nil {
+		t.Skip("no sockets here: ", err)
+	}
+	addr := server.addr
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	ended := make(chan error)
+	go func() { ended <- server.run(ctx) }()
+	c, err := net.Dial("tcp", addr.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const more = 20 << 10
+	for _, n := range []int{1, more} {
+		if _, err := c.Write(make([]byte, n)); err != nil {
+			t.Fatal(err)
+		}
+		if n == 1 {
+			<-s.busy
+		}
+	}
+	if err := c.(*net.TCPConn).SetLinger(0); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	close(s.answer)
+	select {
+	case got := <-s.ended:
+		if got != 1+more {
+			t.Errorf("the server hears %d bytes of %d", got, 1+more)
+		}
+	case <-ctx.Done():
+		t.Error("the server does not see the end")
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -115,7 +115,7 @@ func TestPrivacy(t *testing.T) {
 	if got := printJSON(t, NDJSONOptions{}, text); !strings.Contains(got, `"text":"hello there"`) {
 		t.Errorf("got %s", got)
 	}
-	got := printJSON(t, NDJSONOptions{Raw: true, Privacy: Privacy{MaskPersonal: true}}, text)
+	got := printJSON(t, NDJSONOptions{Raw: true, Privacy: dissect.Privacy{MaskPersonal: true}}, text)
 	if !strings.Contains(got, `"text":"***"`) || !strings.Contains(got, `"raw":"1f**********************"`) {
 		t.Errorf("got %s", got)
 	}

@@ -2,6 +2,7 @@ package lotr2
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 	"time"
 
@@ -100,6 +101,36 @@ func TestStateIsTheSameOnBothSides(t *testing.T) {
 	}
 	if a[3] != 1 || b[3] != 2 || a[0] != 0xba || a[1] != 0x09 {
 		t.Errorf("%x, %x: not of tick 2490 and players 1 and 2", a, b)
+	}
+}
+
+// TestStateOfATurnThatIsDone has the host say that the turn is done before a joiner, whose
+// ticks are behind, has reported its end.
+func TestStateOfATurnThatIsDone(t *testing.T) {
+	const ends = 1100
+	reports := func(number int, early bool) (states [][]byte) {
+		p := inGame(number)
+		p.game.running, p.game.ends, p.game.tick = true, ends, ends-tickStep
+		now := epoch
+		if early {
+			p.turned(now, received{Record: machine.Record{Message: "turn_done"}})
+		}
+		for p.step(now); now.Sub(epoch) < restAfter; now = now.Add(doneAfter) {
+			p.runErrands(now)
+		}
+		for _, out := range p.Take() {
+			if r := out.Records[0]; r.Message == "turn_end_state_report" && r.Resend == 0 {
+				states = append(states, r.Body.AppendBytes(nil, r.Body.Field("shared_state")))
+			}
+		}
+		if p.game.turn != 2 {
+			t.Errorf("player %d is in turn %d", number, p.game.turn)
+		}
+		return states
+	}
+	host, joiner := reports(hostNumber, false), reports(2, true)
+	if len(host) != 2 || !slices.EqualFunc(host, joiner, bytes.Equal) {
+		t.Errorf("the host reports %x, the joiner %x", host, joiner)
 	}
 }
 

@@ -47,6 +47,8 @@ type game struct {
 	ends       int         // the tick at which the turn ends, 0 while that is not known
 	ended      map[int]int // who has ended the turn, and when; of the host
 	ending     bool        // the host is about to end its own
+	finished   bool        // the turn's state was reported twice
+	done       bool        // and before that, the host said that the turn is done
 	reports    int         // states that were reported
 	orders     int
 	marks      int
@@ -85,7 +87,8 @@ func (p *peer) startTurns(now time.Time, a, b uint32) {
 func (p *peer) startTicks(now time.Time, battle bool) {
 	g := &p.game
 	g.generation++
-	g.running, g.battle, g.tick, g.told, g.ends, g.ended, g.ending = true, battle, 0, 0, 0, map[int]int{}, false
+	g.running, g.battle, g.tick, g.told, g.ends, g.ended = true, battle, 0, 0, 0, map[int]int{}
+	g.ending, g.finished, g.done = false, false, false
 	p.nextTick(now)
 }
 
@@ -138,7 +141,7 @@ func (p *peer) turned(now time.Time, f received) {
 	case "turn_ends_at_tick":
 		p.game.ends = b.Number("tick")
 	case "turn_done":
-		p.rest(now)
+		p.turnDone(now)
 	case "chat":
 		p.game.chats++
 	}
@@ -187,6 +190,10 @@ func (p *peer) finishTurn(now time.Time) {
 	p.afterHere(now, reportAfter+reportAgain, func(now time.Time) {
 		p.game.reports-- // the same once more
 		p.report(now)
+		if p.game.finished = true; p.game.done {
+			p.rest(now)
+			return
+		}
 		if p.number == hostNumber {
 			p.afterHere(now, doneAfter, func(now time.Time) {
 				p.say(now, "turn_done", schema.Values{"byte_0": 1})
@@ -194,6 +201,16 @@ func (p *peer) finishTurn(now time.Time) {
 			})
 		}
 	})
+}
+
+// turnDone has a peer rest, but not one whose ticks are behind the host's: what it is to
+// report is the state of the turn that is done.
+func (p *peer) turnDone(now time.Time) {
+	if g := &p.game; g.ends != 0 && !g.finished {
+		g.done = true
+		return
+	}
+	p.rest(now)
 }
 
 // rest begins the next turn after a while. Its ticks begin twice, as in both turn

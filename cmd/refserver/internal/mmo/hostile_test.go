@@ -349,6 +349,7 @@ func FuzzServer(f *testing.F) {
 				h.datagram(mallory, part)
 			case 2:
 				h.tick(time.Duration(n%8) * tickEvery)
+				h.stream(2, h.frame("Pong", schema.Values{"number": 1})) // it is there
 			case 3:
 				h.give(machine.Input{Kind: machine.Closed, Conn: conn})
 				conn += 10
