@@ -167,3 +167,12 @@ func (d *decoding) schemaOf(name string) *schema.Protocol {
 	}
 	return s
 }
+
+// allSchemas returns the schemas of all protocols by name, for whoever looks for a name
+// without knowing whose it is.
+func (d *decoding) allSchemas() map[string]*schema.Protocol {
+	for _, name := range schema.BuiltinNames() {
+		d.schemaOf(name)
+	}
+	return d.schemas
+}
