@@ -255,6 +255,8 @@ func (d *Datagram) Locate(r *Record, from, to int) {
 
 // Protocol is one game protocol. It has no state of its own.
 type Protocol interface {
+	// Head returns what is known of the protocol before its layouts are loaded.
+	Head() (schema.Head, error)
 	// Schema returns the protocol's layouts.
 	Schema() (*schema.Protocol, error)
 	// Recognize judges the first bytes that one side of a flow sent, of a stream or

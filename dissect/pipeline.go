@@ -43,6 +43,8 @@ type Options struct {
 	File   int // index of the first capture among the inputs
 	Limits Limits
 	Check  bool // tell of each packet with a wrong checksum
+	// Forget has Result be without the sessions that are over, for whom nobody asks.
+	Forget bool
 	// Guard has a panic in a protocol's code cost one record, see Result.Defects. Tests
 	// leave it off.
 	Guard bool
@@ -95,7 +97,7 @@ type Result struct {
 // error of the source, what came before it has been written.
 func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 	r := &run{
-		Pipeline: p, schemas: map[Protocol]*schema.Protocol{}, below: map[Protocol]*schema.Protocol{},
+		Pipeline: p, names: map[Protocol]string{}, schemas: map[Protocol]*schema.Protocol{}, below: map[Protocol]*schema.Protocol{},
 		live: map[hosts][]*Session{}, expected: map[netip.AddrPort][]*Session{},
 	}
 	if err := r.load(); err != nil {
@@ -121,6 +123,8 @@ func (p *Pipeline) Reload() { p.stale.Store(true) }
 // reload loads the schemas anew if that was asked for.
 func (r *run) reload() {
 	if r.stale.CompareAndSwap(true, false) && r.options.Anew != nil && r.options.Anew() {
+		clear(r.schemas)
+		clear(r.below)
 		r.sink(r.load())
 	}
 }
@@ -128,7 +132,8 @@ func (r *run) reload() {
 // run is the state of one capture.
 type run struct {
 	*Pipeline
-	schemas   map[Protocol]*schema.Protocol
+	names     map[Protocol]string
+	schemas   map[Protocol]*schema.Protocol // those loaded
 	below     map[Protocol]*schema.Protocol // of those that another one carries
 	ports     map[portKey]Protocol
 	link      LinkDecoder
@@ -183,22 +188,22 @@ type portKey struct {
 	port      uint16
 }
 
-// load loads the schemas and makes the table of ports.
+// load makes the table of ports. A schema that nobody has changed is loaded when it is
+// first needed: most captures are of one protocol.
 func (r *run) load() error {
 	r.ports = map[portKey]Protocol{}
-	protocols := r.options.Protocols
-	for _, p := range protocols {
-		s, err := r.changed(p.Schema())
+	for _, p := range r.options.Protocols {
+		head, err := p.Head()
+		if err == nil && r.options.Schema != nil {
+			if err = r.loadSchema(p); err == nil {
+				head = r.schemas[p].Head()
+			}
+		}
 		if err != nil {
 			return err
 		}
-		r.schemas[p] = s
-		if s.Over != "" {
-			if r.below[p], err = r.changed(schema.Builtin(s.Over)); err != nil {
-				return err
-			}
-		}
-		for _, port := range s.Ports {
+		r.names[p] = head.Name
+		for _, port := range head.Ports {
 			if k := (portKey{port.Transport, uint16(port.Number)}); r.ports[k] == nil {
 				r.ports[k] = p
 			}
@@ -208,6 +213,19 @@ func (r *run) load() error {
 		r.ports[portKey{a.Transport, a.Port}] = a.Protocol
 	}
 	return nil
+}
+
+// loadSchema loads the schema of a protocol, and of the one below it, unless they are.
+func (r *run) loadSchema(p Protocol) error {
+	if r.schemas[p] != nil {
+		return nil
+	}
+	s, err := r.changed(p.Schema())
+	if err == nil && s.Over != "" {
+		r.below[p], err = r.changed(schema.Builtin(s.Over))
+	}
+	r.schemas[p] = s
+	return err
 }
 
 // changed returns a schema that was loaded as the options will have it.

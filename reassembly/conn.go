@@ -169,6 +169,9 @@ func (c *Conn) abort(s *stream, g *Segment) {
 		return
 	}
 	c.Flush()
+	for side := range c.streams {
+		c.streams[side].skipAcknowledged(g)
+	}
 	c.reset = true
 	s.note(Reset, g, s.next, g.length())
 }

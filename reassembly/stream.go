@@ -368,6 +368,14 @@ func (s *stream) gap(to int64, reason Reason, packet int, at time.Time) {
 	})
 }
 
+// skipAcknowledged gives up the bytes at the end that the peer has acknowledged and g, a
+// reset, ends the wait for. A single one may be a FIN that was not captured.
+func (s *stream) skipAcknowledged(g *Segment) {
+	if s.lastPacket > 0 && s.fin == none && s.acked > s.next+1 {
+		s.gap(s.acked, NotCaptured, g.Packet, g.Time)
+	}
+}
+
 // cutTo marks the bytes from next to end as cut by the capture, where they do not
 // come from another packet.
 func (s *stream) cutTo(end int64, packet int, at time.Time) {

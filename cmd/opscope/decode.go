@@ -234,7 +234,8 @@ type decoding struct {
 	only      dissect.Protocol
 	checks    bool // records are checked against rules
 	assigned  []dissect.Assignment
-	schemas   map[string]*schema.Protocol // by name, with the user's files over them
+	changed   bool                        // the user has layouts, or limits of them
+	schemas   map[string]*schema.Protocol // by name, with the user's files over them; see schemaOf
 	known     []dissect.Protocol          // those that are built in, and the user's games
 	times     sink.TimeFormat
 	limits    *limits
@@ -340,14 +341,14 @@ func (d *decoding) choose() error {
 func (d *decoding) protocolNamed(name string) (dissect.Protocol, error) {
 	var names []string
 	for _, p := range d.known {
-		s, err := p.Schema()
+		head, err := p.Head()
 		if err != nil {
 			return nil, &exitError{exitUsage, err}
 		}
-		if s.Name == name {
+		if head.Name == name {
 			return p, nil
 		}
-		names = append(names, s.Name)
+		names = append(names, head.Name)
 	}
 	return nil, usage("unknown protocol %q\ntry one of: %s", name, strings.Join(names, " "))
 }
@@ -495,8 +496,9 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dissect.Options {
 	return dissect.Options{
 		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Copies: d.copies,
-		Schema: d.overlay, Anew: d.anew, File: index,
-		Limits: d.limits.run, Check: d.check, Guard: os.Getenv(noGuard) == "",
+		Schema: d.overlay(), Anew: d.anew, File: index,
+		Limits: d.limits.run, Check: d.check,
+		Forget: !d.tables && d.limits.run.Sessions == 0, Guard: os.Getenv(noGuard) == "",
 	}
 }
 

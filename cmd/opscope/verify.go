@@ -165,7 +165,7 @@ func (o *verifyOptions) loadSpecs(d *decoding, settings *verify.Settings) (list 
 	if len(o.specs) == 0 {
 		return nil, nil
 	}
-	language, protocols := d.words(), slices.Sorted(maps.Keys(d.schemas))
+	language, protocols := d.words(), slices.Sorted(maps.Keys(d.allSchemas()))
 	var changes verify.Settings
 	for _, name := range o.specs {
 		data, err := os.ReadFile(name)
@@ -184,7 +184,7 @@ func (o *verifyOptions) loadSpecs(d *decoding, settings *verify.Settings) (list 
 
 // knowsPacket reports whether a protocol, or any, has a packet with a name.
 func (d *decoding) knowsPacket(protocol, packet string) bool {
-	for name, p := range d.schemas {
+	for name, p := range d.allSchemas() {
 		if (protocol == "" || name == protocol || name == "dplay" && protocol == "lotr2") && p.PacketNamed(packet) != nil {
 			return true
 		}

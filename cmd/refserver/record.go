@@ -52,6 +52,7 @@ which nothing else is broken.`,
 	f.Uint64Var(&o.seed, "seed", 1, "the `NUMBER` that everything random is drawn from")
 	f.StringVar(&o.breaks, "misbehave", "", "break this `RULE` of the protocol")
 	f.StringVar(&o.log, "log", "", "write the truth about each record to this `FILE`, - is standard output")
+	c.AddCommand(newLoad(s))
 	return c
 }
 
