@@ -50,6 +50,9 @@ type decodeOptions struct {
 	lenient  bool
 	secrets  bool
 	personal bool
+	write    string
+	print    bool
+	mask     bool
 	color    string
 	width    int
 	numeric  bool
@@ -77,6 +80,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
   opscope decode -v -x pcaps/wulfram/session.pcapng
   opscope decode -T json pcaps/wulfram/session.pcapng | jq .message
   opscope decode --tables pcaps/wulfram/session.pcapng
+  opscope decode -q -w commented.pcapng --mask pcaps/wulfram/session.pcapng
   opscope decode --proto cmd/refserver/internal/mmo/testserver/messages pcaps/mmo/enter.pcapng
   tcpdump -i lo -w - | opscope decode -d udp.port==7777,wulfram -`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -100,6 +104,9 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	f.Lookup("summary").NoOptDefVal = "auto"
 	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
 	f.BoolVar(&o.check, "check", false, "tell of each packet with a wrong checksum; all are decoded and counted")
+	f.StringVarP(&o.write, "write", "w", "", "write the packets of the records that are shown to this pcapng `FILE`, - for standard output, with the records as comments")
+	f.BoolVar(&o.print, "print", false, "with -w -, print the records all the same, on standard error")
+	f.BoolVar(&o.mask, "mask", false, "with -w, mask in the packets what is masked in the records; lengths stay, checksums are mended")
 	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
 	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
@@ -131,9 +138,21 @@ func inputFlags(f *pflag.FlagSet, o *decodeOptions) {
 
 // decode reads the files in turn.
 func decode(ctx context.Context, s streams, files []string, o *decodeOptions) error {
+	stdout := s.out
+	switch {
+	case o.write == "" && (o.mask || o.print):
+		return usage("--mask and --print are about the packets of -w, which is not there\ntry: -w FILE")
+	case o.mask && o.secrets:
+		return usage("--mask masks what --show-secrets shows\ntry: one of them")
+	case o.write == "-":
+		s.out = s.err
+	}
 	d, err := newDecoding(s, o)
 	if err != nil {
 		return err
+	}
+	if o.write != "" {
+		return d.save(ctx, files, stdout)
 	}
 	return d.files(ctx, files)
 }
@@ -152,7 +171,7 @@ func (d *decoding) files(ctx context.Context, files []string) error {
 			}
 		}
 		err := d.file(ctx, i, name)
-		if errors.Is(err, errEnough) || errors.Is(err, errInterrupted) {
+		if d.enough || errors.Is(err, errEnough) || errors.Is(err, errInterrupted) {
 			break
 		}
 		if err == nil {
@@ -192,6 +211,8 @@ type decoding struct {
 	times     sink.TimeFormat
 	limits    *limits
 	shown     int
+	enough    bool    // records were shown, though the run goes on
+	saving    *saving // nil without -w
 }
 
 func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
@@ -228,12 +249,8 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	terminal := isTerminal(s.out)
 	switch o.format {
 	case "text":
-		verbosity := min(o.verbose, 2)
-		if o.full {
-			verbosity = 2
-		}
 		d.out = sink.NewText(s.out, sink.TextOptions{
-			Verbosity: verbosity, Hex: o.hex, Time: d.times, Width: textWidth(o.width, s.out), Color: color, Privacy: privacy,
+			Verbosity: o.verbosity(), Hex: o.hex, Time: d.times, Width: textWidth(o.width, s.out), Color: color, Privacy: privacy,
 			Immediate: terminal || o.buffered, Schema: d.schemaOf,
 		})
 	case "json":
@@ -243,6 +260,14 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 		return nil, usage("unknown format %q\ntry -T text or -T json", o.format)
 	}
 	return d, nil
+}
+
+// verbosity is that of text.
+func (o *decodeOptions) verbosity() int {
+	if o.full {
+		return 2
+	}
+	return min(o.verbose, 2)
 }
 
 // secretsShown warns of output that gives secrets away.
@@ -319,17 +344,33 @@ func (d *decoding) parseDecodeAs(rule string) (a dissect.Assignment, err error) 
 
 // Write counts the records that are shown, and ends the run after enough of them.
 func (d *decoding) Write(r *dissect.Record) error {
-	if !d.quiet && !d.tables {
+	if d.saving != nil {
+		d.saving.see(r)
+	}
+	if d.enough {
+		return nil
+	}
+	if d.saving != nil || !d.quiet && !d.tables {
 		if err := d.out.Write(r); err != nil {
 			return err
 		}
 	}
 	if r.Type == dissect.FrameRecord {
 		if d.shown++; d.shown == d.count {
-			return errEnough
+			return d.stop()
 		}
 	}
 	return nil
+}
+
+// stop ends the run. Where packets are masked it goes on, and shows no more: what follows
+// may say what is secret in packets that were shown.
+func (d *decoding) stop() error {
+	if d.mask {
+		d.enough = true
+		return nil
+	}
+	return errEnough
 }
 
 // Flush writes out what is buffered.
@@ -356,12 +397,20 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 	defer f.Close()
 	var result *dissect.Result
 	if f.Format() == capture.NDJSON {
+		if d.saving != nil {
+			return usage("%s: holds records, and -w writes packets\ntry: -w on the capture that the records came from", name)
+		}
 		if d.tables {
 			return usage("%s: holds records, and tables are learned from packets\ntry: --tables on the capture that the records came from", name)
 		}
 		result, err = d.records(ctx, name, f.Text())
 	} else {
 		result, err = d.packets(ctx, f, index, name == "-")
+	}
+	if d.saving != nil {
+		if e := d.saving.end(func() (*capture.File, error) { return d.reopen(name) }, name, packetsOf(result)); e != nil {
+			return d.saving.failed(e)
+		}
 	}
 	var link *dissect.UnsupportedLinkError
 	if errors.As(err, &link) {
@@ -413,10 +462,23 @@ func nothingIn(s *dissect.Summary) string {
 }
 
 func (d *decoding) open(ctx context.Context, name string) (*capture.File, error) {
-	if name != "-" {
-		return d.limits.capture.Open(name)
+	if d.saving != nil {
+		d.saving.begin()
 	}
-	return d.limits.capture.OpenReader(name, newStandardInput(ctx, d.in, d.out))
+	switch {
+	case name != "-" && (d.saving == nil || !readOnce(name)):
+		return d.limits.capture.Open(name)
+	case d.saving == nil:
+		return d.limits.capture.OpenReader(name, newStandardInput(ctx, d.in, d.out))
+	case name == "-":
+		return d.openKept(name, newStandardInput(ctx, d.in, d.out))
+	}
+	pipe, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	d.saving.pipe = pipe
+	return d.openKept(name, pipe)
 }
 
 // packets dissects a capture.
