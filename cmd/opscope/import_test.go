@@ -45,6 +45,7 @@ var edges = map[string][]string{
 	"github.com/expr-lang/expr":             {"opscope/dissect/filter"},
 	"github.com/packetcap/go-pcap":          {"opscope/dissect/capture"},
 	"google.golang.org/protobuf":            {"opscope/schema", "opscope/dissect/mmo"},
+	"gonum.org/v1/plot":                     {"opscope/cmd"},
 	"github.com/santhosh-tekuri/jsonschema": {}, // tests only
 }
 

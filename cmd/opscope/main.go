@@ -198,7 +198,7 @@ start; 130 second interrupt.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w\ntry: %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(newDecode(s), newUnknown(s), newSchema(s), newNotes(s), newVersion(s), newMan(root, s))
+	root.AddCommand(newDecode(s), newUnknown(s), newPlot(s), newSchema(s), newNotes(s), newVersion(s), newMan(root, s))
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // which would take any shell, and print its help
