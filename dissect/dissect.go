@@ -8,6 +8,7 @@
 package dissect
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -24,7 +25,9 @@ type Packet struct {
 	Data      []byte    // the captured bytes, borrowed until the next call to Next
 	Length    int       // bytes on the wire; more than len(Data) when the capture cut it
 	Link      LinkType
-	Interface int // index within the capture
+	Interface int  // index within the capture
+	Several   bool // the capture has more than one interface
+	Dropped   int  // packets that the capture lost just before this one
 }
 
 // LinkType is the link-layer header type, as in https://www.tcpdump.org/linktypes.html.
@@ -32,11 +35,14 @@ type LinkType uint32
 
 // Source delivers packets in the order of the capture.
 type Source interface {
-	// Next fills p with the next packet. It returns io.EOF after the last, and
-	// any other error with what was read before it intact. p.Data is valid until
-	// the next call.
+	// Next fills p with the next packet. It returns io.EOF after the last, ErrIdle when
+	// none has come for a while and one still may, and any other error with what was
+	// read before it intact. p.Data is valid until the next call.
 	Next(p *Packet) error
 }
+
+// ErrIdle is what a live Source returns now and then, so that time passes on a silent link.
+var ErrIdle = errors.New("no packet for a while")
 
 // Direction says which side of a session sent something.
 type Direction uint8
@@ -189,6 +195,7 @@ type Record struct {
 	Code           string // state of the session, or code of the event
 	Text           string
 	Client, Server netip.AddrPort
+	Joined         bool // of a SessionRecord: the session began before the capture
 }
 
 // Acks is what an acknowledgement names.

@@ -92,6 +92,7 @@ type Headers struct {
 	PayloadLength int
 	Surplus       int // bytes of the IP packet behind the end of the datagram
 
+	network       []byte // the innermost IP packet, as far as captured, with its header whole
 	ip, transport []byte // what the checksums of IPv4 and of the transport cover, where all of it is there
 
 	at cursor

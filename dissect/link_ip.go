@@ -62,6 +62,7 @@ func (d *LinkDecoder) ip4(h *Headers) error {
 	if len(h.at.rest()) < header {
 		return h.at.short("ip4", header)
 	}
+	h.network = h.at.rest()
 	h.ip = b[:header]
 	h.at.offset += header
 
@@ -106,6 +107,7 @@ func (d *LinkDecoder) ip6(h *Headers) error {
 	default:
 		h.Presumed = true
 	}
+	h.network = h.at.data[h.at.offset-40:]
 	return d.upper(h, b[6])
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"opscope/reassembly"
@@ -30,9 +31,15 @@ type Options struct {
 	// capture time, 0 not at all.
 	Hold time.Duration
 	Live bool // Hold counts wall time too
+	// Copies has packets dissected again that were seen at another interface, or on the way
+	// out and in.
+	Copies bool
 	// Schema changes a schema as it is loaded, as with a user's own files; nil
 	// leaves all as they are.
 	Schema func(*schema.Protocol) (*schema.Protocol, error)
+	// Anew prepares Schema for other layouts, after Pipeline.Reload. It tells of its error
+	// itself, and false leaves the schemas as they are.
+	Anew   func() bool
 	File   int // index of the first capture among the inputs
 	Limits Limits
 	Check  bool // tell of each packet with a wrong checksum
@@ -51,6 +58,7 @@ type Pipeline struct {
 	hold    *Hold
 	tally   tally
 	file    int
+	stale   atomic.Bool // the schemas are to be loaded anew
 }
 
 // NewPipeline returns a pipeline in front of a sink.
@@ -106,6 +114,17 @@ func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 	return &Result{Summary: r.summary, Sessions: r.allSessions(), Dropped: r.dropped, Defects: r.defects}, err
 }
 
+// Reload has the schemas loaded anew, for the sessions that open from now on; how a flow is
+// recognised stays as it is. It may be called while Run runs.
+func (p *Pipeline) Reload() { p.stale.Store(true) }
+
+// reload loads the schemas anew if that was asked for.
+func (r *run) reload() {
+	if r.stale.CompareAndSwap(true, false) && r.options.Anew != nil && r.options.Anew() {
+		r.sink(r.load())
+	}
+}
+
 // run is the state of one capture.
 type run struct {
 	*Pipeline
@@ -119,6 +138,7 @@ type run struct {
 	parts     []reassembly.Piece // where each of them lies, for fragments
 	assembler reassembly.Assembler
 	fragments reassembly.Defragmenter
+	copies    copies
 	flows     flowTable
 	clock     time.Time // the latest time of any packet
 	swept     time.Time
@@ -204,10 +224,17 @@ func (r *run) owned(port uint16) bool { return r.ports[portKey{schema.UDP, port}
 // loop is the one loop: a packet in, its records out.
 func (r *run) loop(ctx context.Context, src Source) error {
 	for r.err == nil {
-		if r.summary.Packets&0xff == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
+		if r.summary.Packets&0xff == 0 {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			r.reload()
 		}
 		if err := src.Next(&r.packet); err != nil {
+			if errors.Is(err, ErrIdle) {
+				r.idle()
+				continue
+			}
 			if errors.Is(err, io.EOF) {
 				err = r.foreign
 			}
@@ -218,6 +245,15 @@ func (r *run) loop(ctx context.Context, src Source) error {
 	return r.err
 }
 
+// idle lets time pass although no packet comes.
+func (r *run) idle() {
+	r.reload()
+	if r.options.Live {
+		r.sink(r.hold.Expire(time.Now()))
+		r.sink(r.tally.Flush())
+	}
+}
+
 // take dissects one packet.
 func (r *run) take(p *Packet) {
 	if r.summary.AddPacket(p); r.summary.Packets == 1 {
@@ -226,6 +262,10 @@ func (r *run) take(p *Packet) {
 	r.previous, r.now = r.now, p.Time
 	if p.Time.After(r.clock) {
 		r.clock = p.Time
+	}
+	if p.Dropped > 0 {
+		r.event(&Carrier{Packets: []int{p.Number}, Time: p.Time, Digits: p.Digits}, "capture_dropped",
+			strconv.Itoa(p.Dropped)+" packets that were not captured, before packet "+strconv.Itoa(p.Number))
 	}
 	r.assembler.Tick(p.Time)
 	r.orphans(r.fragments.Tick(p.Time))
@@ -239,6 +279,10 @@ func (r *run) take(p *Packet) {
 	h := &r.headers
 	if err := r.link.Decode(h, p); err != nil {
 		r.undecodable(err)
+		return
+	}
+	if !r.options.Copies && r.copies.again(h, p) {
+		r.summary.Copies++
 		return
 	}
 	r.packets, r.parts = append(r.packets[:0], p.Number), nil
@@ -830,6 +874,6 @@ func (r *run) sessionRecord(s *Session, c *Carrier, state, reason string) {
 	rec := r.record(c, SessionRecord)
 	rec.Session, rec.Protocol = s.ID, s.Name
 	rec.Client, rec.Server = s.Client, s.Server
-	rec.Code, rec.Text = state, reason
+	rec.Code, rec.Text, rec.Joined = state, reason, s.Joined
 	r.push(rec)
 }

@@ -25,7 +25,8 @@ type Session struct {
 	run          *run
 	protocol     Protocol
 	schema       *schema.Protocol
-	conversation Conversation // nil once no flow is left
+	below        *schema.Protocol // of the protocol that carries it, nil for none
+	conversation Conversation     // nil once no flow is left
 	tables       []LearnedTable
 	expects      []expectation
 	confirmed    int  // frames in a row that must fit where a boundary is found by trial
@@ -123,7 +124,7 @@ func (s *Session) At(p Place, f func()) {
 }
 
 // Below returns the layouts of the protocol that carries the session's, nil for none.
-func (s *Session) Below() *schema.Protocol { return s.run.below[s.protocol] }
+func (s *Session) Below() *schema.Protocol { return s.below }
 
 // Chosen reports whether the user says that this is the protocol: of all flows, or of
 // a port of the session's.
@@ -188,7 +189,10 @@ func (r *Record) Note(code, text string) { r.note(code, text) }
 // open makes a session and gives it its first flow.
 func (r *run) open(p Protocol, f *Flow, c *Carrier, joined bool, reason string) *Session {
 	r.sessions++
-	s := &Session{ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], Name: r.schemas[p].Name, Joined: joined, secrets: Secrets{Most: r.limits.Secrets}}
+	s := &Session{
+		ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], below: r.below[p], Name: r.schemas[p].Name,
+		Joined: joined, secrets: Secrets{Most: r.limits.Secrets},
+	}
 	s.confirmed = cmp.Or(int(s.schema.Limit("resync_packets")), confirmations)
 	s.Client, s.Server = f.ends()
 	s.conversation = r.converse(p, s)

@@ -28,6 +28,7 @@ type Summary struct {
 	Evictions      int            // flows, holes, fragments and records given up because of a limit
 	Limits         map[string]int // how often each limit was reached, by its name
 	Defects        int            // records lost to a defect of a dissector
+	Copies         int            // packets seen at another interface too, and dissected once
 	Backward       int            // packets with a time before that of an earlier one
 	WrongSums      int            // packets of known protocols with a wrong checksum
 	Unsupported    int            // packets of a link type that is not supported

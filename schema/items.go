@@ -9,10 +9,12 @@ import (
 type Item struct {
 	Depth     int
 	Field     *Field
-	Width     string // "16 bits", "state.translation[0].a bits", "by slot 5" of its table, "variable", "field 1, varint"
-	Condition string // when the field is there
-	Array     string // how many elements, for an array
-	Label     string // "case 1", for the fields of a switch; the Field is nil
+	Width     string    // "16 bits", "state.translation[0].a bits", "by slot 5" of its table, "variable", "field 1, varint"
+	Condition string    // when the field is there
+	Array     string    // how many elements, for an array
+	Kind      ValueKind // of the value, of an element for an array; Null for a switch
+	Many      bool      // an array, or a vector
+	Label     string    // "case 1", for the fields of a switch; the Field is nil
 }
 
 // Bytes returns the bytes of every body in this layout, or -1 where they depend on what
@@ -42,7 +44,8 @@ func appendItems(items []Item, ops []*op, depth int) []Item {
 }
 
 func (o *op) appendItem(items []Item, depth int) []Item {
-	it := Item{Depth: depth, Field: o.field, Width: o.widthText()}
+	it := Item{Depth: depth, Field: o.field, Width: o.widthText(), Kind: o.valueKind()}
+	it.Many = o.kind == opArray || o.each != nil || o.kind == opPrimitive && o.prim.values > 1
 	if o.cond != nil {
 		it.Condition = o.cond.text
 	}
@@ -78,6 +81,43 @@ func (o *op) appendItem(items []Item, depth int) []Item {
 		}
 	}
 	return items
+}
+
+// valueKind returns the kind of the node that holds the value, or an element of it.
+func (o *op) valueKind() ValueKind {
+	switch o.kind {
+	case opUint, opJoin, opFill:
+		return Uint
+	case opInt, opComputed:
+		return Int
+	case opFloat, opFixed:
+		return Float
+	case opText:
+		return Text
+	case opBytes, opRest:
+		return Bytes
+	case opGUID:
+		return GUID
+	case opIPv4:
+		return IPv4
+	case opStruct:
+		return Struct
+	case opArray, opOptional:
+		return o.body[0].valueKind()
+	case opPrimitive:
+		return o.prim.valueKind()
+	}
+	return Null
+}
+
+func (p *primitive) valueKind() ValueKind {
+	switch {
+	case p.integer:
+		return Uint
+	case p.values > 0:
+		return Float
+	}
+	return Text
 }
 
 func (o *op) widthText() string {
@@ -181,7 +221,10 @@ func (m *message) appendItems(items []Item, depth int, around []*message) []Item
 	}
 	around = append(around, m)
 	for _, f := range m.fields {
-		it := Item{Depth: depth, Field: f.field, Width: "field " + strconv.Itoa(f.field.Number) + ", " + f.field.Wire.String()}
+		it := Item{
+			Depth: depth, Field: f.field, Width: "field " + strconv.Itoa(f.field.Number) + ", " + f.field.Wire.String(),
+			Kind: f.valueKind(), Many: f.repeated,
+		}
 		if f.among != "" {
 			it.Condition = "one of " + f.among
 		}

@@ -115,6 +115,10 @@ type typeDecl struct {
 
 var confidences = confidenceNames[1:]
 
+// Hint returns " (did you mean NAME?)" for a word that is nearly one of those known,
+// else "". It sorts known.
+func Hint(word string, known []string) string { return hint(word, known) }
+
 func hint(word string, known []string) string {
 	best, distance := "", 3
 	if len(word) < 4 {

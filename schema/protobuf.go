@@ -480,6 +480,15 @@ func (f *messageField) absentKind() ValueKind {
 	case f.message != nil, f.presence && !f.entry:
 		return Null
 	}
+	return f.valueKind()
+}
+
+// valueKind returns the kind of the node that holds the value, or an element of it. An
+// enum's is Int where the value is negative.
+func (f *messageField) valueKind() ValueKind {
+	if f.message != nil {
+		return Struct
+	}
 	switch f.kind {
 	case protoreflect.BoolKind:
 		return Bool

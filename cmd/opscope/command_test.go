@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // TestUsage types what is wrong, and wants to be told what to type instead.
@@ -26,7 +28,7 @@ func TestUsage(t *testing.T) {
 		"a mistyped schema command":   {[]string{"schema", "lst"}, []string{`"lst"`, "did you mean list?", "try: opscope schema --help"}},
 		"an unknown flag":             {[]string{"decode", "--frob", "x"}, []string{"--frob", "try: opscope decode --help"}},
 		"a flag without its value":    {[]string{"decode", "-T"}, []string{"-T", "try: opscope decode --help"}},
-		"an unknown format":           {[]string{"decode", "-T", "xml", sessionCapture}, []string{`"xml"`, "try -T text or -T json"}},
+		"an unknown format":           {[]string{"decode", "-T", "xml", sessionCapture}, []string{`"xml"`, "try one of: text json fields tsv csv table"}},
 		"an unknown time format":      {[]string{"decode", "-t", "q", sessionCapture}, []string{`"q"`, "a ad adoy d dd e r u ud udoy"}},
 		"an unknown colour":           {[]string{"decode", "--color", "green", sessionCapture}, []string{`"green"`, "auto, always or never"}},
 		"an unknown protocol":         {[]string{"decode", "--protocol", "quake", sessionCapture}, []string{`"quake"`, "wulfram"}},
@@ -39,7 +41,7 @@ func TestUsage(t *testing.T) {
 		"a count that is no number":   {[]string{"decode", "-c", "many", sessionCapture}, []string{"many", "try: opscope decode --help"}},
 		"a negative hold":             {[]string{"decode", "--hold=-1s", sessionCapture}, []string{"--hold", "2s"}},
 		"a hold without a unit":       {[]string{"decode", "--hold", "2", sessionCapture}, []string{"hold", "try: opscope decode --help"}},
-		"tables as JSON":              {[]string{"decode", "--tables", "-T", "json", sessionCapture}, []string{"--tables", "without -T json"}},
+		"tables as JSON":              {[]string{"decode", "--tables", "-T", "json", sessionCapture}, []string{"--tables", "not json", "without -T"}},
 		"no directory of schemas":     {[]string{"decode", "--schema", filepath.Join(empty, "x"), sessionCapture}, []string{"--schema"}},
 		"a file of schemas":           {[]string{"decode", "--schema", sessionCapture, sessionCapture}, []string{"--schema " + sessionCapture + ": want a directory"}},
 		"a file of messages":          {[]string{"decode", "--proto", sessionCapture, sessionCapture}, []string{"--proto " + sessionCapture + ": want a directory"}},
@@ -49,6 +51,17 @@ func TestUsage(t *testing.T) {
 		"a mistyped packet":           {[]string{"schema", "show", "wulfram", "UPDATE_ARAY"}, []string{"did you mean UPDATE_ARRAY?", "try: opscope schema list wulfram"}},
 		"no such opcode":              {[]string{"schema", "show", "wulfram", "0xEE"}, []string{"0xEE", "try: opscope schema list wulfram"}},
 		"schema list of no protocol":  {[]string{"schema", "list", "quake"}, []string{`"quake"`, "try one of: dplay lotr2 mmo netrek wulfram"}},
+		"no interface":                {[]string{"sniff"}, []string{"no interface", "try: opscope sniff -i any"}},
+		"two capture filters":         {[]string{"sniff", "-i", "lo", "-f", "udp", "tcp"}, []string{"two capture filters"}},
+		"a port and a filter":         {[]string{"sniff", "-i", "lo", "--port", "2627", "udp"}, []string{"--port makes a capture filter", "with port 2627 in it"}},
+		"a port that is none":         {[]string{"sniff", "-i", "lo", "--port", "2627,x"}, []string{`--port "2627,x"`, "1 to 65535"}},
+		"a wrong capture filter":      {[]string{"sniff", "-i", "lo", "udp", "prot", "7"}, []string{"udp prot 7\n      ^"}},
+		"a wrong filter of a file":    {[]string{"decode", "-f", "udp prot 7", sessionCapture}, []string{"udp prot 7\n      ^"}},
+		"a limit of nothing":          {[]string{"sniff", "-i", "lo", "-b", "packets:9"}, []string{"the files of -w, which is not there"}},
+		"a limit without a number":    {[]string{"sniff", "-i", "lo", "-a", "duration"}, []string{`-a "duration"`, "duration:10"}},
+		"a limit nobody knows":        {[]string{"sniff", "-i", "lo", "-a", "mood:3"}, []string{`-a "mood:3"`, "duration, filesize, packets or files"}},
+		"standard output in parts":    {[]string{"sniff", "-i", "lo", "-w", "-", "-b", "packets:9"}, []string{"no next file"}},
+		"too small a queue":           {[]string{"sniff", "-i", "lo", "--queue", "0"}, []string{"--queue at least 1 MiB"}},
 		"man without a directory":     {[]string{"man"}, []string{"takes DIR", "try: opscope man"}},
 		"notes with a word":           {[]string{"notes", "x"}, []string{"takes no arguments"}},
 		"a shell nobody knows":        {[]string{"completion", "tcsh"}, []string{`"tcsh"`, "try: opscope completion --help"}},
@@ -234,15 +247,20 @@ func TestSecrets(t *testing.T) {
 		return strings.Contains(out, password) || strings.Contains(squeezed, inHex) || strings.Contains(strings.ToLower(squeezed), inHex)
 	}
 	for _, args := range [][]string{
-		nil, {"-v"}, {"-V"}, {"-x"}, {"-V", "-x"}, {"-T", "json"}, {"-T", "json", "--raw"}, {"--tables"}, {"-q"}, {"-T", "json", "--summary"},
+		{"decode"}, {"decode", "-v"}, {"decode", "-V"}, {"decode", "-x"}, {"decode", "-V", "-x"}, {"decode", "-T", "json"},
+		{"decode", "-T", "json", "--raw"}, {"decode", "--tables"}, {"decode", "-q"}, {"decode", "-T", "json", "--summary"},
+		{"follow", "1"}, {"follow", "1", "-V", "-x"}, {"follow", "1", "-T", "json", "--raw"}, {"ladder", "1"}, {"ladder", "1", "--ascii"},
 	} {
-		args = append([]string{"decode", "--width", "-1", sessionCapture}, args...)
+		args = append(args, "--width", "-1", sessionCapture)
 		if shows(good(t, args...)) {
 			t.Errorf("opscope %v shows the password", args)
 		}
 	}
-	for _, args := range [][]string{nil, {"-v"}, {"-V"}, {"-x"}, {"-T", "json"}, {"-T", "json", "--raw"}} {
-		args = append([]string{"decode", "--show-secrets", "--width", "-1", sessionCapture}, args...)
+	for _, args := range [][]string{
+		{"decode"}, {"decode", "-v"}, {"decode", "-V"}, {"decode", "-x"}, {"decode", "-T", "json"}, {"decode", "-T", "json", "--raw"},
+		{"follow", "1"}, {"follow", "1", "-x"}, {"ladder", "1"},
+	} {
+		args = append(args, "--show-secrets", "--width", "-1", sessionCapture)
 		if !shows(good(t, args...)) {
 			t.Errorf("opscope %v does not show the password", args)
 		}
@@ -460,7 +478,7 @@ func TestMan(t *testing.T) {
 		return pages
 	}
 	pages := write()
-	for _, name := range []string{"opscope.1", "opscope-decode.1", "opscope-schema-show.1", "opscope-notes.1"} {
+	for _, name := range []string{"opscope.1", "opscope-decode.1", "opscope-follow.1", "opscope-ladder.1", "opscope-schema-show.1", "opscope-notes.1"} {
 		if !strings.Contains(pages[name], ".TH ") {
 			t.Errorf("no page %s", name)
 		}
@@ -473,25 +491,68 @@ func TestMan(t *testing.T) {
 }
 
 // TestExamples runs the examples of the help that read a capture of this
-// repository; all of its commands have some, and a line that says what for.
+// repository; all commands that do something have some, and a line that says what for.
 func TestExamples(t *testing.T) {
-	t.Chdir("../..")
-	for _, args := range [][]string{{}, {"decode"}, {"unknown"}, {"schema", "list"}, {"schema", "show"}, {"schema", "check"}} {
-		help := good(t, append(args, "--help")...)
-		_, examples, ok := strings.Cut(help, "Examples:\n")
-		if !ok {
-			t.Errorf("opscope %v --help has no examples", args)
+	likeRepository(t)
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			visit(sub)
 		}
-		examples, _, _ = strings.Cut(examples, "\n\n")
-		for line := range strings.Lines(examples) {
-			command, _, _ := strings.Cut(strings.TrimSpace(line), " |")
-			words := strings.Fields(command)
-			if len(words) == 0 || words[0] != "opscope" || strings.Contains(command, "my/schema") {
-				continue
-			}
-			if out := good(t, words[1:]...); out == "" {
-				t.Errorf("%s prints nothing", command)
-			}
+		if c.Short == "" {
+			t.Errorf("%s does not say what for", c.CommandPath())
 		}
+		if c.Example == "" && c.Flags().Lookup("read") != nil {
+			t.Errorf("%s has no examples", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			runExample(t, line)
+		}
+	}
+	visit(newRoot(streams{}))
+}
+
+// likeRepository goes to a directory that has what the repository has, and takes what
+// examples write.
+func likeRepository(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"cmd", "pcaps", "schema", "testdata"} {
+		from, err := filepath.Abs("../../" + name)
+		if err == nil {
+			err = os.Symlink(from, filepath.Join(dir, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+}
+
+var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
+
+// shellWords returns the words of a command line, up to where its output goes or a comment
+// begins.
+func shellWords(line string) (words []string) {
+	for _, w := range shellWord.FindAllString(line, -1) {
+		if w[0] == '|' || w[0] == '#' || w[0] == '>' {
+			break
+		}
+		words = append(words, strings.Trim(w, "'"))
+	}
+	return words
+}
+
+// runExample runs a line of a help, or of the README, if it is opscope reading a capture of
+// this repository, or nothing. What captures live is not run here.
+func runExample(t *testing.T, line string) {
+	t.Helper()
+	words := shellWords(line)
+	command := strings.Join(words, " ")
+	if len(words) == 0 || words[0] != "opscope" || words[1] == "sniff" || strings.Contains(command, "my/schema") || strings.Contains(command, "man ./man") {
+		return
+	}
+	if out := good(t, words[1:]...); out == "" {
+		t.Errorf("%s prints nothing", command)
 	}
 }

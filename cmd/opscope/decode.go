@@ -19,6 +19,7 @@ import (
 
 	"opscope/dissect"
 	"opscope/dissect/capture"
+	"opscope/dissect/capture/pcapfilter"
 	"opscope/dissect/sink"
 	"opscope/schema"
 	"opscope/schema/wire"
@@ -33,30 +34,35 @@ type decodeOptions struct {
 	proto    []string
 	settings []string
 
-	format   string
-	time     string
-	count    int
-	quiet    bool
-	verbose  int
-	full     bool
-	hex      bool
-	raw      bool
-	tables   bool
-	summary  string // "" for none, auto, text or json
-	limit    []string
-	hold     time.Duration
-	holdSet  bool
-	check    bool
-	lenient  bool
-	secrets  bool
-	personal bool
-	write    string
-	print    bool
-	mask     bool
-	color    string
-	width    int
-	numeric  bool
-	buffered bool
+	format  string
+	columns []string
+	time    string
+	count   int
+	selectionOptions
+	quiet        bool
+	verbose      int
+	full         bool
+	hex          bool
+	raw          bool
+	tables       bool
+	summary      string // "" for none, auto, text or json
+	limit        []string
+	hold         time.Duration
+	holdSet      bool
+	check        bool
+	lenient      bool
+	copies       bool
+	packetFilter string
+	secrets      bool
+	personal     bool
+	write        string
+	print        bool
+	mask         bool
+	color        string
+	width        int
+	numeric      bool
+	buffered     bool
+	sides        bool // text tells the sides of the one session apart
 }
 
 func newDecode(s streams) *cobra.Command {
@@ -79,6 +85,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 		Example: `  opscope decode pcaps/wulfram/session.pcapng
   opscope decode -v -x pcaps/wulfram/session.pcapng
   opscope decode -T json pcaps/wulfram/session.pcapng | jq .message
+  opscope decode -T csv -e time -e message -e entity_id pcaps/wulfram/session.pcapng
   opscope decode --tables pcaps/wulfram/session.pcapng
   opscope decode -q -w commented.pcapng --mask pcaps/wulfram/session.pcapng
   opscope decode --proto cmd/refserver/internal/mmo/testserver/messages pcaps/mmo/enter.pcapng
@@ -91,49 +98,88 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	f := c.Flags()
 	f.SortFlags = false
 	inputFlags(f, &o)
-	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (NDJSON, an object a line)")
-	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark; a ad adoy are local, in the zone that --summary names")
-	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records")
+	printFlags(c, &o)
+	f.StringVarP(&o.write, "write", "w", "", "write the packets of the records that are shown to this pcapng `FILE`, - for standard output, with the records as comments")
+	f.BoolVar(&o.print, "print", false, "with -w -, print the records all the same, on standard error")
+	f.BoolVar(&o.mask, "mask", false, "with -w, mask in the packets what is masked in the records; lengths stay, checksums are mended")
+	return c
+}
+
+// printFlags adds the flags of a command that prints records in any format.
+func printFlags(c *cobra.Command, o *decodeOptions) {
+	f := c.Flags()
+	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text, json (NDJSON, an object a line), or values of -e as fields, tsv, csv, table")
+	f.StringArrayVarP(&o.columns, "field", "e", nil, "with -T fields, tsv, csv and table: a `FIELD` or key, as in -Y; repeatable")
+	recordFlags(f, o)
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no records, only the summary and what else is asked for")
-	f.CountVarP(&o.verbose, "verbose", "v", "more detail: a line for the envelope and for each field")
-	f.BoolVarP(&o.full, "full", "V", false, "everything: types, sources, places on the wire, fields without meaning")
-	f.BoolVarP(&o.hex, "hex", "x", false, "the bytes of each record, marked with its fields")
+	detailFlags(f, o)
 	f.BoolVar(&o.raw, "raw", false, "with -T json: the bytes of each record as \"raw\"")
 	f.BoolVar(&o.tables, "tables", false, "print what each session has learned, with the origin of each entry, instead of the records")
 	f.StringVar(&o.summary, "summary", "", "the counters of each file on standard error, as `FORMAT` text or json; with -T json the last object of the output")
 	f.Lookup("summary").NoOptDefVal = "auto"
-	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
 	f.BoolVar(&o.check, "check", false, "tell of each packet with a wrong checksum; all are decoded and counted")
-	f.StringVarP(&o.write, "write", "w", "", "write the packets of the records that are shown to this pcapng `FILE`, - for standard output, with the records as comments")
-	f.BoolVar(&o.print, "print", false, "with -w -, print the records all the same, on standard error")
-	f.BoolVar(&o.mask, "mask", false, "with -w, mask in the packets what is masked in the records; lengths stay, checksums are mended")
+	outputFlags(f, o)
+	completeFlags(c)
+}
+
+// completeFlags lets a shell complete the flags of a command that take a word of a few.
+func completeFlags(c *cobra.Command) {
+	for flag, words := range map[string][]string{
+		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(),
+		"time": {"a", "ad", "adoy", "d", "dd", "e", "r", "u", "ud", "udoy"}, "summary": {"text", "json"}, "limit": limitNames(),
+	} {
+		if c.Flags().Lookup(flag) == nil {
+			continue
+		}
+		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+			panic(err) // it is there, and was not registered before
+		}
+	}
+}
+
+// recordFlags adds the flags of a command that prints records: which, how many, and when
+// they were.
+func recordFlags(f *pflag.FlagSet, o *decodeOptions) {
+	f.StringVarP(&o.time, "time", "t", "a", "time `FORMAT` of text: a ad adoy d dd e r u ud udoy, as in tshark; a ad adoy are local, in the zone that decode --summary names")
+	f.IntVarP(&o.count, "count", "c", 0, "stop after `N` records, of those that are wanted")
+	f.DurationVar(&o.hold, "hold", dissect.DefaultHold, "wait so long, in capture `TIME`, for acknowledgements and for context; 0 for standard input by default")
+	o.selectionOptions.flags(f)
+}
+
+// detailFlags adds the flags that say how much is shown of a record.
+func detailFlags(f *pflag.FlagSet, o *decodeOptions) {
+	f.CountVarP(&o.verbose, "verbose", "v", "more detail: a line for the envelope and for each field")
+	f.BoolVarP(&o.full, "full", "V", false, "everything: types, sources, places on the wire, fields without meaning")
+	f.BoolVarP(&o.hex, "hex", "x", false, "the bytes of each record, marked with its fields")
+}
+
+// outputFlags adds the flags that say how records are written.
+func outputFlags(f *pflag.FlagSet, o *decodeOptions) {
 	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
 	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
 	f.IntVar(&o.width, "width", 0, "columns of a line of text, -1 for no limit; 0 is the terminal's width, else 120")
 	f.BoolVarP(&o.numeric, "no-resolve", "n", false, "print numbers, not names, of hosts and ports (always so)")
 	f.BoolVarP(&o.buffered, "line-buffered", "l", false, "write each record at once")
-	for flag, words := range map[string][]string{
-		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(),
-		"time": {"a", "ad", "adoy", "d", "dd", "e", "r", "u", "ud", "udoy"}, "summary": {"text", "json"}, "limit": limitNames(),
-	} {
-		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // no such flag: the line above is wrong
-		}
-	}
-	return c
 }
 
 // inputFlags adds the flags that say what is read, and how.
 func inputFlags(f *pflag.FlagSet, o *decodeOptions) {
 	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `FILE`; repeatable, - is standard input")
+	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
+	sessionFlags(f, o)
+}
+
+// sessionFlags adds the flags that say which packets count, and what they are taken for.
+func sessionFlags(f *pflag.FlagSet, o *decodeOptions) {
+	f.StringVarP(&o.packetFilter, "capture-filter", "f", "", "look only at packets that pass this capture `FILTER`, as tcpdump has it")
+	f.BoolVar(&o.copies, "no-dedup", false, "dissect a packet again that was seen at another interface, or on the way out and in")
 	f.StringVar(&o.protocol, "protocol", "", "take every flow for this `PROTOCOL`'s")
 	f.StringArrayVarP(&o.decodeAs, "decode-as", "d", nil, "give a port to a protocol, as `RULE` udp.port==7777,wulfram; repeatable")
 	f.StringArrayVar(&o.schema, "schema", nil, "read schema files of this `DIR` over the built-in ones; repeatable")
 	f.StringArrayVar(&o.proto, "proto", nil, "read the .proto files and the ids of this `DIR`: a game of its own, or more of the mmo's; repeatable")
 	f.StringArrayVarP(&o.settings, "option", "o", nil, "set an `OPTION` of a protocol, as mmo.order:be for big-endian numbers; repeatable")
 	f.StringArrayVar(&o.limit, "limit", nil, "set the limit `NAME=N`, of those that decode --help lists; repeatable")
-	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
 }
 
 // decode reads the files in turn.
@@ -165,13 +211,13 @@ func (d *decoding) files(ctx context.Context, files []string) error {
 	}
 	var failed error
 	for i, name := range files {
-		if len(files) > 1 && d.json == nil && d.gather == nil {
+		if len(files) > 1 && d.format == "text" && d.gather == nil {
 			if err := d.heading(name); err != nil {
 				return &exitError{exitInput, fmt.Errorf("output: %w", err)}
 			}
 		}
 		err := d.file(ctx, i, name)
-		if d.enough || errors.Is(err, errEnough) || errors.Is(err, errInterrupted) {
+		if d.over || errors.Is(err, errEnough) || errors.Is(err, errInterrupted) {
 			break
 		}
 		if err == nil {
@@ -205,14 +251,16 @@ type decoding struct {
 	gather    func(*dissect.Result) // takes each file's result; nothing is printed until all are read
 	protocols []dissect.Protocol
 	only      dissect.Protocol
+	checks    bool // records are checked against rules
 	assigned  []dissect.Assignment
 	schemas   map[string]*schema.Protocol // by name, with the user's files over them
 	known     []dissect.Protocol          // those that are built in, and the user's games
 	times     sink.TimeFormat
 	limits    *limits
-	shown     int
-	enough    bool    // records were shown, though the run goes on
-	saving    *saving // nil without -w
+	wants     func(*dissect.Record) bool // says which records there are; nil for all
+	selection
+	over   bool    // records were shown, though the run goes on
+	saving *saving // nil without -w
 }
 
 func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
@@ -224,18 +272,17 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 		return nil, usage("--hold %v: want a time such as 2s, 0 to hold nothing", o.hold)
 	case !slices.Contains([]string{"", "auto", "text", "json"}, o.summary):
 		return nil, usage("unknown --summary %q\ntry --summary text or --summary json", o.summary)
-	case o.tables && o.format == "json":
-		return nil, usage("--tables prints text, not JSON\ntry: without -T json")
+	case o.tables && o.format != "text":
+		return nil, usage("--tables prints text, not %s\ntry: without -T", o.format)
 	}
 	var err error
 	if d.limits, err = parseLimits(o.limit); err != nil {
 		return nil, err
 	}
-	if err := d.choose(); err != nil {
-		return nil, err
+	if _, err := pcapfilter.Parse(o.packetFilter, pcapfilter.Ethernet); err != nil {
+		return nil, &exitError{exitUsage, err}
 	}
-	color, err := useColor(o.color, s.out)
-	if err != nil {
+	if err := d.choose(); err != nil {
 		return nil, err
 	}
 	var ok bool
@@ -245,37 +292,46 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	if o.secrets {
 		fmt.Fprintln(s.err, secretsShown)
 	}
-	privacy := d.privacy()
-	terminal := isTerminal(s.out)
+	text, err := d.textOptions()
+	if err != nil {
+		return nil, err
+	}
 	switch o.format {
 	case "text":
-		d.out = sink.NewText(s.out, sink.TextOptions{
-			Verbosity: o.verbosity(), Hex: o.hex, Time: d.times, Width: textWidth(o.width, s.out), Color: color, Privacy: privacy,
-			Immediate: terminal || o.buffered, Schema: d.schemaOf,
-		})
+		d.out = sink.NewText(s.out, text)
 	case "json":
-		d.json = sink.NewNDJSON(s.out, sink.NDJSONOptions{Raw: o.raw, Privacy: privacy, Immediate: terminal || o.buffered})
+		d.json = sink.NewNDJSON(s.out, sink.NDJSONOptions{Raw: o.raw, Privacy: text.Privacy, Immediate: text.Immediate})
 		d.out = d.json
 	default:
-		return nil, usage("unknown format %q\ntry -T text or -T json", o.format)
+		if d.out, err = d.columnsOut(text.Immediate); err != nil {
+			return nil, err
+		}
 	}
-	return d, nil
+	if len(o.columns) > 0 && (o.format == "text" || o.format == "json") {
+		return nil, usage("-e goes with -T fields, tsv, csv or table")
+	}
+	return d, d.prepareSelection()
 }
 
-// verbosity is that of text.
-func (o *decodeOptions) verbosity() int {
-	if o.full {
-		return 2
+// textOptions returns how records are written as text.
+func (d *decoding) textOptions() (o sink.TextOptions, err error) {
+	o = sink.TextOptions{
+		Verbosity: min(d.verbose, 2), Hex: d.hex, Time: d.times, Width: textWidth(d.width, d.streams.out), Privacy: d.privacy(),
+		Sides: d.sides, Immediate: isTerminal(d.streams.out) || d.buffered, Schema: d.schemaOf,
 	}
-	return min(o.verbose, 2)
+	if d.full {
+		o.Verbosity = 2
+	}
+	o.Color, err = useColor(d.color, d.streams.out)
+	return o, err
 }
 
 // secretsShown warns of output that gives secrets away.
 const secretsShown = "opscope: passwords and tokens are shown as they are; do not hand the output on"
 
 // privacy says what is masked.
-func (o *decodeOptions) privacy() sink.Privacy {
-	return sink.Privacy{ShowSecrets: o.secrets, MaskPersonal: o.personal}
+func (o *decodeOptions) privacy() dissect.Privacy {
+	return dissect.Privacy{ShowSecrets: o.secrets, MaskPersonal: o.personal}
 }
 
 // choose settles which protocols are looked for, and where.
@@ -342,35 +398,20 @@ func (d *decoding) parseDecodeAs(rule string) (a dissect.Assignment, err error) 
 	return a, err
 }
 
-// Write counts the records that are shown, and ends the run after enough of them.
+// Write shows a record if it is wanted, and ends the run after enough of them.
 func (d *decoding) Write(r *dissect.Record) error {
 	if d.saving != nil {
 		d.saving.see(r)
 	}
-	if d.enough {
+	if d.over || d.wants != nil && !d.wants(r) {
 		return nil
 	}
-	if d.saving != nil || !d.quiet && !d.tables {
-		if err := d.out.Write(r); err != nil {
-			return err
-		}
-	}
-	if r.Type == dissect.FrameRecord {
-		if d.shown++; d.shown == d.count {
-			return d.stop()
-		}
-	}
-	return nil
-}
-
-// stop ends the run. Where packets are masked it goes on, and shows no more: what follows
-// may say what is secret in packets that were shown.
-func (d *decoding) stop() error {
-	if d.mask {
-		d.enough = true
+	err := d.take(r, d.count, (d.quiet || d.tables) && d.saving == nil)
+	if d.mask && errors.Is(err, errEnough) {
+		d.over = true // what follows may say what is secret in packets that were shown
 		return nil
 	}
-	return errEnough
+	return err
 }
 
 // Flush writes out what is buffered.
@@ -395,10 +436,14 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 		return err
 	}
 	defer f.Close()
+	d.window.Reset()
 	var result *dissect.Result
 	if f.Format() == capture.NDJSON {
 		if d.saving != nil {
 			return usage("%s: holds records, and -w writes packets\ntry: -w on the capture that the records came from", name)
+		}
+		if d.checks {
+			return usage("%s: holds records, and rules look at packets, too\ntry: the capture that the records came from", name)
 		}
 		if d.tables {
 			return usage("%s: holds records, and tables are learned from packets\ntry: --tables on the capture that the records came from", name)
@@ -487,11 +532,22 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 	if stdin && !d.holdSet {
 		hold = 0
 	}
-	p := dissect.NewPipeline(d, dissect.Options{
-		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: stdin, Schema: d.overlay, File: index,
+	if d.packetFilter != "" {
+		filtered, err := capture.NewFiltered(src, d.packetFilter)
+		if err != nil {
+			return nil, err
+		}
+		src = filtered
+	}
+	return dissect.NewPipeline(d, d.pipelineOptions(hold, stdin, index)).Run(ctx, src)
+}
+
+func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dissect.Options {
+	return dissect.Options{
+		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Copies: d.copies,
+		Schema: d.overlay, Anew: d.anew, File: index,
 		Limits: d.limits.run, Check: d.check, Guard: os.Getenv(noGuard) == "",
-	})
-	return p.Run(ctx, src)
+	}
 }
 
 // epilogue prints what was asked for behind the records of a file.
@@ -545,16 +601,19 @@ func useColor(when string, out io.Writer) (bool, error) {
 }
 
 func isTerminal(out io.Writer) bool {
-	f, ok := out.(*os.File)
+	f, ok := out.(descriptor)
 	return ok && isatty.IsTerminal(f.Fd())
 }
+
+// descriptor is a file, or what stands for one.
+type descriptor interface{ Fd() uintptr }
 
 // textWidth returns the columns of a line of text.
 func textWidth(asked int, out io.Writer) int {
 	if asked != 0 || !isTerminal(out) {
 		return asked
 	}
-	w, _, err := term.GetSize(int(out.(*os.File).Fd()))
+	w, _, err := term.GetSize(int(out.(descriptor).Fd()))
 	if err != nil {
 		return 0
 	}

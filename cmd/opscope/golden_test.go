@@ -43,6 +43,28 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// The golden files of commands about one session, and the arguments that print them.
+var goldenSessions = []struct{ file, args string }{
+	{"wulfram/lossy.follow", "follow 1 pcaps/wulfram/lossy.pcapng"},
+	{"wulfram/lossy.ladder", "ladder 1 pcaps/wulfram/lossy.pcapng"},
+	{"wulfram/missed.ladder", "ladder 1 pcaps/wulfram/missed.pcapng"},
+	{"wulfram/one-direction.ladder", "ladder --width 100 1 pcaps/wulfram/one-direction.pcapng"},
+	{"netrek/garbage.ladder", "ladder -t r 1 pcaps/netrek/garbage.pcapng"},
+	{"lotr2/three.ladder", "ladder 1 pcaps/lotr2/three.pcapng"},
+	{"mmo/nat.follow", "follow -v 2 pcaps/mmo/nat.pcapng"},
+	{"mmo/lossy.ladder", "ladder --ascii --width 80 1 pcaps/mmo/lossy.pcapng"},
+}
+
+// TestGoldenSessions compares what follow and ladder print with their golden files.
+func TestGoldenSessions(t *testing.T) {
+	for _, g := range goldenSessions {
+		t.Run(g.file, func(t *testing.T) {
+			got := good(t, strings.Fields(strings.Replace(g.args, "pcaps/", "../../pcaps/", 1))...)
+			compareGolden(t, filepath.Join("../../testdata/golden", g.file), got)
+		})
+	}
+}
+
 func compareGolden(t *testing.T, file, got string) {
 	t.Helper()
 	if *update {
@@ -65,6 +87,9 @@ func TestGoldenText(t *testing.T) {
 	texts, err := filepath.Glob("../../testdata/golden/*/*.txt")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, g := range goldenSessions {
+		texts = append(texts, "../../testdata/golden/"+g.file)
 	}
 	for _, file := range texts {
 		b, err := os.ReadFile(file)

@@ -21,6 +21,7 @@ var importTable = map[string][]string{
 	"opscope/dissect/filter":         {"opscope/dissect", "opscope/schema", "opscope/schema/wire"},
 	"opscope/dissect/sink":           {"opscope/dissect", "opscope/schema", "opscope/schema/wire", "opscope/dissect/filter"},
 	"opscope/dissect/verify":         {"opscope/dissect", "opscope/schema", "opscope/schema/wire", "opscope/dissect/filter"},
+	"opscope/dissect/transcript":     {},
 	"opscope/dissect/wulfram":        protocolImports,
 	"opscope/dissect/netrek":         protocolImports,
 	"opscope/dissect/dplay":          protocolImports,
@@ -40,13 +41,16 @@ var edges = map[string][]string{
 	"github.com/olekukonko/tablewriter":     {"opscope/dissect/sink"},
 	"github.com/google/gopacket":            {"opscope/dissect", "opscope/dissect/capture", "opscope/dissect/sink", "opscope/cmd/refserver/internal"},
 	"github.com/klauspost/compress":         {"opscope/dissect/capture"},
-	"github.com/goccy/go-yaml":              {"opscope/schema", "opscope/dissect/verify", "opscope/cmd/refserver/internal"},
+	"github.com/goccy/go-yaml":              {"opscope/schema", "opscope/dissect/verify", "opscope/cmd", "opscope/cmd/refserver/internal"},
 	"github.com/bufbuild/protocompile":      {"opscope/schema"},
 	"github.com/expr-lang/expr":             {"opscope/dissect/filter"},
-	"github.com/packetcap/go-pcap":          {"opscope/dissect/capture"},
+	"github.com/schollz/progressbar":        {"opscope/cmd"},
+	"golang.org/x/net":                      {"opscope/dissect/capture"},
+	"golang.org/x/sys":                      {"opscope/dissect/capture"},
 	"google.golang.org/protobuf":            {"opscope/schema", "opscope/dissect/mmo"},
 	"gonum.org/v1/plot":                     {"opscope/cmd"},
 	"github.com/santhosh-tekuri/jsonschema": {}, // tests only
+	"github.com/creack/pty":                 {}, // tests only
 }
 
 // TestImports proves that imports point one way.

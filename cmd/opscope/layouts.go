@@ -143,6 +143,18 @@ func (d *decoding) bind() error {
 	return nil
 }
 
+// anew loads the layouts again, as the user's files are now. It returns false, and says why,
+// where they are wrong.
+func (d *decoding) anew() bool {
+	fresh := decoding{decodeOptions: d.decodeOptions, limits: d.limits}
+	if err := fresh.load(); err != nil {
+		complain(d.err, err.Error()+"\nthe schemas from before stay in use")
+		return false
+	}
+	d.schemas = fresh.schemas
+	return true
+}
+
 // overlay returns the schema in the place of a built-in one.
 func (d *decoding) overlay(p *schema.Protocol) (*schema.Protocol, error) {
 	return d.schemas[p.Name], nil

@@ -56,8 +56,10 @@ func exitCode(err error) int {
 }
 
 func main() {
-	ctx, stop := interruptible()
-	code := run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
+	var p pager
+	ctx, stop := interruptible(&p)
+	code := run(ctx, os.Args[1:], p.behind(os.Stdin, os.Stdout, os.Stderr))
+	p.wait()
 	stop()
 	os.Exit(code)
 }
@@ -69,17 +71,21 @@ type streams struct {
 	err io.Writer
 }
 
-// interruptible returns a context that the first interrupt ends; the second ends
-// the process.
-func interruptible() (context.Context, func()) {
+// interruptible returns a context that the first interrupt ends, or the end of the pager;
+// the second interrupt ends the process, unless a pager runs, which makes use of them.
+func interruptible(p *pager) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
+	p.cancel = cancel
 	c := make(chan os.Signal, 2)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		<-c
 		cancel(errInterrupted)
-		<-c
-		os.Exit(exitInterrupt)
+		for range c {
+			if !p.running.Load() {
+				os.Exit(exitInterrupt)
+			}
+		}
 	}()
 	return ctx, func() { signal.Stop(c) }
 }
@@ -117,6 +123,9 @@ func joinSummary(args []string) []string {
 func decodeByDefault(root *cobra.Command, args []string) []string {
 	if len(args) == 0 || slices.Contains([]string{"-h", "--help", "--version", "help", "completion", "__complete", "__completeNoDesc"}, args[0]) {
 		return args
+	}
+	if args[0] == "--no-pager" { // may stand in front of a command, as git has it
+		return append(args[:1:1], decodeByDefault(root, args[1:])...)
 	}
 	for _, c := range root.Commands() {
 		if c.Name() == args[0] {
@@ -175,7 +184,7 @@ func newRoot(s streams) *cobra.Command {
 		Use:   "opscope",
 		Short: "Read the traffic of online games in the words of their protocols",
 		Long: `opscope reads what game clients and servers said to each other, out of capture
-files, and prints it in the words of the game's protocol.
+files or off an interface, and prints it in the words of the game's protocol.
 
 Exit codes: 0 done, also when records were malformed; 1 a check failed; 2 usage,
 filter or schema; 3 input unreadable or damaged (what could be decoded is printed;
@@ -183,6 +192,7 @@ filter or schema; 3 input unreadable or damaged (what could be decoded is printe
 start; 130 second interrupt.`,
 		Example: `  opscope pcaps/wulfram/session.pcapng
   opscope decode -T json pcaps/wulfram/session.pcapng
+  opscope ladder 1 pcaps/wulfram/lossy.pcapng
   opscope schema show wulfram UPDATE_ARRAY`,
 		Version:       version(),
 		Args:          noSuchCommand,
@@ -198,7 +208,13 @@ start; 130 second interrupt.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w\ntry: %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(newDecode(s), newUnknown(s), newPlot(s), newSchema(s), newNotes(s), newVersion(s), newMan(root, s))
+	root.PersistentFlags().Bool("no-pager", false, "print long text on a terminal without a pager")
+	root.PersistentPreRun = s.page
+	root.AddCommand(
+		paging(newDecode(s)), newSniff(s), paging(newFollow(s)), paging(newLadder(s)), paging(newVerify(s)), paging(newDiff(s)),
+		paging(newUnknown(s)), paging(newOpcodes(s)), newPlot(s), newSchema(s),
+		paging(newNotes(s)), newVersion(s), newFilter(), newMan(root, s),
+	)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" { // which would take any shell, and print its help

@@ -277,17 +277,31 @@ func leaked(output, secret string) string {
 // testMessages has the schemas of the reference server's own messages.
 const testMessages = "../../cmd/refserver/internal/mmo/testserver/messages"
 
-// TestNoCommandLeaks proves that no command shows a token of any capture or vector, in
-// whatever dress, with whatever flags. That the search finds what is shown is proved with
-// the same flags and --show-secrets.
-func TestNoCommandLeaks(t *testing.T) {
-	flags := [][]string{
+// commandLines returns the commands that print records, with all kinds of flags; those
+// about one session for more sessions than any capture has.
+func commandLines() (list [][]string) {
+	for _, f := range [][]string{
 		{}, {"-v"}, {"-V"}, {"-x"}, {"-v", "-x"}, {"-V", "-x"}, {"--width", "-1"}, {"-V", "-x", "--width", "-1", "--color", "always"},
 		{"-T", "json"}, {"-T", "json", "--raw"}, {"-T", "json", "--raw", "--summary"}, {"--tables"}, {"--tables", "-q"},
 		{"--summary"}, {"-q"}, {"--hold", "0"}, {"--hold", "0", "-T", "json", "--raw"}, {"--mask-personal", "-V", "-x"},
 		{"--proto", testMessages, "-V", "-x"}, {"-T", "json", "--raw", "--proto", testMessages},
 		{"-o", "mmo.order:be", "-V", "-x"}, {"-o", "mmo.order:be", "-T", "json", "--raw"}, {"-c", "1", "-V", "-x"},
+	} {
+		list = append(list, append([]string{"decode"}, f...))
 	}
+	for _, session := range []string{"1", "2", "3", "4", "5"} {
+		list = append(list,
+			[]string{"follow", session}, []string{"follow", "-V", "-x", session}, []string{"follow", "-T", "json", "--raw", session},
+			[]string{"ladder", session}, []string{"ladder", "--width", "-1", session}, []string{"ladder", "--width", "-1", "--ascii", "--hold", "0", session},
+		)
+	}
+	return list
+}
+
+// TestNoCommandLeaks proves that no command shows a token of any capture or vector, in
+// whatever dress, with whatever flags. That the search finds what is shown is proved with
+// the same flags and --show-secrets.
+func TestNoCommandLeaks(t *testing.T) {
 	type subject struct {
 		name string
 		args []string
@@ -311,15 +325,15 @@ func TestNoCommandLeaks(t *testing.T) {
 			if strings.HasSuffix(s.name, "_cut_in_string") || s.name == "tcp_stream_ends_inside_frame" {
 				secrets = []string{"eyJhbGciOiJIUzI1NiJ9.eyJ"} // no field has all of it
 			}
-			shown := false
-			for _, f := range flags {
-				args := slices.Concat([]string{"decode"}, f, s.args)
+			shown := map[string]bool{}
+			for _, f := range commandLines() {
+				args := slices.Concat(f, s.args)
 				r := opscope(t, args...)
 				bare := opscope(t, append(args, "--show-secrets")...)
 				again := ""
-				if slices.Contains(f, "json") {
-					again = opscopeReading(t, strings.NewReader(r.out), append([]string{"decode", "-"}, f[2:]...)...).out +
-						opscopeReading(t, strings.NewReader(bare.out), append([]string{"decode", "-T", "json"}, append(f[2:], "-")...)...).out
+				if f[0] == "decode" && slices.Contains(f, "json") {
+					again = opscopeReading(t, strings.NewReader(r.out), append([]string{"decode", "-"}, f[3:]...)...).out +
+						opscopeReading(t, strings.NewReader(bare.out), append([]string{"decode", "-T", "json"}, append(f[3:], "-")...)...).out
 				}
 				for _, secret := range secrets {
 					if l := leaked(r.out+r.err, secret); l != "" {
@@ -328,11 +342,13 @@ func TestNoCommandLeaks(t *testing.T) {
 					if l := leaked(again, secret); l != "" {
 						t.Errorf("opscope %s, read again: shows %q of %q", strings.Join(args, " "), l, secret)
 					}
-					shown = shown || leaked(bare.out, secret) != ""
+					shown[f[0]] = shown[f[0]] || leaked(bare.out, secret) != ""
 				}
 			}
-			if len(secrets) > 0 && !shown {
-				t.Error("what is looked for is never shown: the test proves nothing")
+			for _, command := range []string{"decode", "follow", "ladder"} {
+				if len(secrets) > 0 && !shown[command] {
+					t.Errorf("%s never shows what is looked for: the test proves nothing", command)
+				}
 			}
 		})
 	}
@@ -440,8 +456,10 @@ func TestMaskPersonal(t *testing.T) {
 		if said == "" {
 			said = personsIn(t, capture)
 		}
-		for _, flags := range [][]string{{}, {"-V", "-x"}, {"-T", "json", "--raw"}} {
-			args := slices.Concat([]string{"decode", "--width", "-1"}, flags, []string{capture})
+		for _, flags := range [][]string{
+			{"decode"}, {"decode", "-V", "-x"}, {"decode", "-T", "json", "--raw"}, {"follow", "1"}, {"follow", "1", "-V", "-x"}, {"ladder", "1"},
+		} {
+			args := append(slices.Clone(flags), "--width", "-1", capture)
 			if leaked(good(t, args...), said) == "" {
 				t.Errorf("%s %v: does not show %q", c.capture, flags, said)
 			}

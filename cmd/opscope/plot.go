@@ -96,7 +96,8 @@ func plotFile(ctx context.Context, s streams, files []string, o *plotOptions) er
 		return err
 	}
 	p := newPlotting(d, o.session)
-	d.out, d.gather = p, func(*dissect.Result) {}
+	d.gather = func(*dissect.Result) {} // nothing is printed
+	d.writeTo(p)
 	failed := d.files(ctx, files)
 	if p.points == 0 {
 		if failed == nil {
@@ -105,13 +106,29 @@ func plotFile(ctx context.Context, s streams, files []string, o *plotOptions) er
 		return failed
 	}
 	var picture bytes.Buffer
-	if err := p.chart(files[0]).Write(&picture, format); err != nil {
+	c := p.chart(files[0])
+	if err := c.Write(&picture, format); err != nil {
 		return &exitError{exitInput, fmt.Errorf("-o %s: %w", o.output, err)}
 	}
 	if err := os.WriteFile(o.output, picture.Bytes(), 0o666); err != nil {
 		return &exitError{exitInput, fmt.Errorf("-o: %w", err)}
 	}
+	if _, err := fmt.Fprintf(s.out, "%s: records: %d, %s\n", sink.Escape(o.output), p.points, summed(c)); err != nil {
+		return &exitError{exitInput, fmt.Errorf("output: %w", err)}
+	}
 	return failed
+}
+
+// summed says in numbers what is drawn.
+func summed(c *chart.Chart) string {
+	streams, lost, missing := 0, 0, 0
+	for i := range c.Sides {
+		for k := range c.Sides[i].Lanes {
+			n := c.Sides[i].Lanes[k].Count()
+			streams, lost, missing = streams+1, lost+n.Lost, missing+n.Missing
+		}
+	}
+	return fmt.Sprintf("streams: %d, records lost: %d, not captured: %d", streams, lost, missing)
 }
 
 // plotting is the sink of plot: it keeps when what was sent.

@@ -51,7 +51,7 @@ func TestReadmeOutput(t *testing.T) {
 // that matter, and that the first one works as it stands.
 func TestReadmeCommands(t *testing.T) {
 	commands := regexp.MustCompile(`(?m)^go (run|test) .*$`).FindAllString(string(readFile(t, readme)), -1)
-	if len(commands) < 2 || commands[1] != "go test ./..." {
+	if len(commands) < 2 || commands[1] != "go test -timeout 30m ./..." {
 		t.Fatalf("got %v", commands)
 	}
 	words := strings.Fields(commands[0])
@@ -64,10 +64,29 @@ func TestReadmeCommands(t *testing.T) {
 	}
 }
 
+// TestReadmeExamples runs the commands of the README that read a capture of this
+// repository.
+func TestReadmeExamples(t *testing.T) {
+	text := string(readFile(t, readme))
+	likeRepository(t)
+	run := 0
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
+		for line := range strings.Lines(block[1]) {
+			if strings.Contains(line, " pcaps/") {
+				runExample(t, line)
+				run++
+			}
+		}
+	}
+	if run < 5 {
+		t.Errorf("%d commands, want 5 or more", run)
+	}
+}
+
 // TestReadmeIsComplete proves that the README knows each flag, key and exit code.
 func TestReadmeIsComplete(t *testing.T) {
 	text := string(readFile(t, readme))
-	newDecode(streams{}).Flags().VisitAll(func(f *pflag.Flag) {
+	listed := func(f *pflag.Flag) {
 		name := "`--" + f.Name
 		if f.Shorthand != "" {
 			name = "`-" + f.Shorthand + "`, `--" + f.Name
@@ -75,7 +94,9 @@ func TestReadmeIsComplete(t *testing.T) {
 		if !strings.Contains(text, "| "+name) {
 			t.Errorf("it does not list %s`", name)
 		}
-	})
+	}
+	newDecode(streams{}).Flags().VisitAll(listed)
+	newSniff(streams{}).Flags().VisitAll(listed)
 	var published struct {
 		Defs map[string]struct{ Properties map[string]any } `json:"$defs"`
 	}
@@ -99,15 +120,32 @@ func TestReadmeIsComplete(t *testing.T) {
 	}
 }
 
-// TestReadmeOverlay decodes with the layout that the README gives as an example.
-func TestReadmeOverlay(t *testing.T) {
-	_, block, ok := strings.Cut(string(readFile(t, readme)), "```yaml\n")
+// readmeYAML returns the YAML in the README that begins with a key.
+func readmeYAML(t *testing.T, key string) []byte {
+	t.Helper()
+	_, block, ok := strings.Cut(string(readFile(t, readme)), "```yaml\n"+key)
 	block, _, _ = strings.Cut(block, "```")
 	if !ok {
-		t.Fatal("the README has no layout")
+		t.Fatalf("the README has no YAML with %s", key)
 	}
+	return []byte(key + block)
+}
+
+// TestReadmePresets selects with the presets that the README gives as an example.
+func TestReadmePresets(t *testing.T) {
+	profile := writeTemp(t, "profile.yaml", readmeYAML(t, "presets:"))
+	for preset, file := range map[string]string{"trouble": "wulfram/lossy", "chat": "mmo/chat-attack"} {
+		file = "../../pcaps/" + file + ".pcapng"
+		if got, all := good(t, "decode", "--profile", profile, "--preset", preset, file), good(t, "decode", file); got == "" || len(got) >= len(all) {
+			t.Errorf("%s shows %d of %d bytes", preset, len(got), len(all))
+		}
+	}
+}
+
+// TestReadmeOverlay decodes with the layout that the README gives as an example.
+func TestReadmeOverlay(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/retarget.yaml", []byte(block), 0o644); err != nil {
+	if err := os.WriteFile(dir+"/retarget.yaml", readmeYAML(t, "protocol:"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if out := good(t, "decode", "-T", "json", "--schema", dir, sessionCapture); !strings.Contains(out, `"target":175`) {

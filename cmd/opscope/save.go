@@ -41,7 +41,7 @@ type saving struct {
 	dialled map[connection]bool // by those of this file
 
 	masked  bool
-	blanks  *sink.Blanks
+	blanks  *dissect.Blanks
 	masking *dissect.Masking // of the file that is read
 
 	source *os.File // a copy of the file that is read, where that can be read only once
@@ -53,14 +53,17 @@ type connection struct{ src, dst netip.AddrPort }
 
 // save decodes files, and writes the packets of what is shown.
 func (d *decoding) save(ctx context.Context, files []string, stdout io.Writer) error {
-	s := &saving{print: d.out, masked: d.mask, all: d.count == 0, link: dissect.LinkDecoder{Owned: d.owned, Tunnels: d.limits.run.Tunnels}}
+	s := &saving{print: d.out, masked: d.mask, all: d.count == 0 && d.wanted == nil && d.packetFilter == "", link: dissect.LinkDecoder{Owned: d.owned, Tunnels: d.limits.run.Tunnels}}
 	if d.quiet || d.tables || d.write == "-" && !d.print {
 		s.print = nil
 	}
-	s.blanks = sink.NewBlanks(d.privacy())
-	s.text = sink.NewText(&s.said, sink.TextOptions{
-		Verbosity: d.verbosity(), Hex: d.hex, Width: -1, Timeless: true, Privacy: d.privacy(), Immediate: true, Schema: d.schemaOf,
-	})
+	s.blanks = dissect.NewBlanks(d.privacy())
+	text, err := d.textOptions()
+	if err != nil {
+		return err
+	}
+	text.Width, text.Color, text.Timeless, text.Immediate = -1, false, true, true
+	s.text = sink.NewText(&s.said, text)
 	out, err := s.create(d.write, files, stdout)
 	if err != nil {
 		return err
@@ -71,7 +74,8 @@ func (d *decoding) save(ctx context.Context, files []string, stdout io.Writer) e
 	if !d.mask {
 		complain(d.err, d.write+" holds the packets as they were, passwords and tokens too; --mask masks them")
 	}
-	d.saving, d.out = s, s
+	d.saving = s
+	d.writeTo(s)
 	failed := d.files(ctx, files)
 	if err := s.close(); err != nil {
 		return s.failed(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +39,9 @@ protocol was decoded. Secrets are masked in samples, too.`,
 
 // unknown decodes files and reports what was not understood, also of a damaged one.
 func unknown(ctx context.Context, s streams, files []string, o *decodeOptions, samples int) error {
+	if o.format != "text" && o.format != "json" {
+		return usage("unknown format %q\ntry -T text or -T json", o.format)
+	}
 	if samples < 1 {
 		return usage("--samples %d: want 1 or more", samples)
 	}
@@ -45,18 +49,34 @@ func unknown(ctx context.Context, s streams, files []string, o *decodeOptions, s
 	if err != nil {
 		return err
 	}
-	u := sink.NewUnknown(sink.UnknownOptions{Samples: samples, Privacy: sink.Privacy{ShowSecrets: o.secrets}, Schema: d.schemaOf})
-	d.out, d.gather = u, func(r *dissect.Result) { u.AddUndecoded(r.Summary.UndecodedBytes) }
+	u := sink.NewUnknown(sink.UnknownOptions{Samples: samples, Privacy: d.privacy(), Schema: d.schemaOf})
+	gather := func(r *dissect.Result) { u.AddUndecoded(r.Summary.UndecodedBytes) }
+	return d.report(ctx, files, u, gather, func() printable { return u.Report() })
+}
+
+// printable is what is printed once all files are read.
+type printable interface {
+	WriteText(w io.Writer) error
+	WriteJSON(w io.Writer) error
+}
+
+// report has a sink take the records of all files, and gather each file's result, and
+// prints what comes of it, also where a file is damaged.
+func (d *decoding) report(ctx context.Context, files []string, out dissect.Sink, gather func(*dissect.Result), made func() printable) error {
+	d.writeTo(out)
+	d.gather = gather
+	d.window.Before, d.window.After = 0, 0 // what is near a hit does not count
 	failed := d.files(ctx, files)
 	var e *exitError
 	if errors.As(failed, &e) && e.Error() != "" {
 		return failed
 	}
-	write := u.Report().WriteText
-	if o.format == "json" {
-		write = u.Report().WriteJSON
+	r := made()
+	write := r.WriteText
+	if d.format == "json" {
+		write = r.WriteJSON
 	}
-	if err := write(s.out); err != nil {
+	if err := write(d.streams.out); err != nil {
 		return &exitError{exitInput, fmt.Errorf("output: %w", err)}
 	}
 	return failed

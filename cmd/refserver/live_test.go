@@ -137,21 +137,22 @@ type livePlay struct {
 	routes       int      // pairs of ends with records between them
 	notes        []string // that are usual
 	decoder      []string // arguments of opscope
+	port         int      // of the server, where it has the usual one
 	parting      string   // what each leaving bot has the server say to the others, who may have hung up: it may never be on the wire
 }
 
 var livePlays = []livePlay{
 	{
-		protocol: "wulfram", serve: []string{"--listen", "127.0.0.1:0"}, bots: []string{"--count", "3"}, script: wulframLive, routes: 12,
+		protocol: "wulfram", port: 2627, serve: []string{"--listen", "127.0.0.1:0"}, bots: []string{"--count", "3"}, script: wulframLive, routes: 12,
 		notes: []string{"unknown_body", "retransmission", "ack_repeated", "late_context", "same_payload_new_sequence", "never_acknowledged"},
 	},
 	{ // each pair has two connections, and pings both ways; the joiners ask for sessions
-		protocol: "lotr2", bots: []string{"--count", "2"}, host: lotr2LiveHost, script: lotr2LiveScript,
+		protocol: "lotr2", port: 2300, bots: []string{"--count", "2"}, host: lotr2LiveHost, script: lotr2LiveScript,
 		filter: "(host 127.0.0.2 or host 127.0.0.3) and (tcp port 2300 or udp port 2350 or udp port 47624)", routes: 3*4 + 2, listens: []string{"127.0.0.1:2300", "127.0.0.2:2300", "127.0.0.3:2300"},
 		notes: []string{"resend_copy", "sequence_gap"},
 	},
 	{
-		protocol: "mmo", serve: []string{"--listen", "127.0.0.1:0", "--udp-port", "0", "--development"}, bots: []string{"--count", "3"},
+		protocol: "mmo", port: 7777, serve: []string{"--listen", "127.0.0.1:0", "--udp-port", "0", "--development"}, bots: []string{"--count", "3"},
 		script: mmoLive, routes: 12, notes: []string{"deprecated_packet", "development_packet", "ack_repeated"},
 		parting: "DespawnCharacter",
 		decoder: []string{"--proto", "internal/mmo/testserver/messages"},
@@ -364,7 +365,7 @@ func compareRoute(t *testing.T, route string, logged, found []said) {
 	for i := range max(len(logged), len(found)) {
 		if i >= len(logged) || i >= len(found) || !logged[i].same(found[i]) {
 			t.Errorf("%s, record %d of %d: found %v, want %v of %d", route, i+1, len(found),
-				found[min(i, len(found)-1)], append(logged, said{})[min(i, len(logged))], len(logged))
+				append(found, said{})[min(i, len(found))], append(logged, said{})[min(i, len(logged))], len(logged))
 			return
 		}
 		if logged[i].acked && !found[i].acked {

@@ -26,8 +26,15 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	for _, f := range whenDone {
+		f()
+	}
+	os.Exit(code)
 }
+
+// whenDone is done after all tests.
+var whenDone []func()
 
 // patience is how long a test waits for what must happen.
 const patience = 30 * time.Second

@@ -129,7 +129,7 @@ func (f *pcap) next(p *dissect.Packet) error {
 	fillPacket(p, b[f.header:], length, f.from, f.warnings)
 	p.Time = time.Unix(int64(seconds), int64(fraction)*f.unit).UTC()
 	p.Digits = f.digits
-	p.Interface = 0
+	p.Interface, p.Several = 0, false
 	return nil
 }
 

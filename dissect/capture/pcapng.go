@@ -310,7 +310,7 @@ func (f *pcapng) fill(p *dissect.Packet, data []byte, name string, id uint32, bo
 		return err
 	}
 	fillPacket(p, data, int(f.uint32(body[16:])), f.all[i], f.warnings)
-	p.Interface = i
+	p.Interface, p.Several = i, len(f.all)-f.section > 1
 	p.Time = f.clocks[i].time(uint64(f.uint32(body[4:]))<<32 | uint64(f.uint32(body[8:])))
 	p.Digits = f.clocks[i].digits
 	return nil
@@ -334,7 +334,7 @@ func (f *pcapng) simple(p *dissect.Packet, body []byte) error {
 	}
 	f.warnings.add(warnNoTime)
 	fillPacket(p, body[simplePacketBody:simplePacketBody+captured], int(length), from, f.warnings)
-	p.Interface = i
+	p.Interface, p.Several = i, len(f.all)-f.section > 1
 	p.Time, p.Digits = time.Unix(0, 0).UTC(), 0
 	return nil
 }

@@ -145,7 +145,7 @@ func late() *scene.Scene {
 }
 
 // outputs are all that the sinks make of a scene, by what was asked for.
-func outputs(t *testing.T, s *scene.Scene, p sink.Privacy) map[string]string {
+func outputs(t *testing.T, s *scene.Scene, p dissect.Privacy) map[string]string {
 	t.Helper()
 	builtin, err := mmo.Protocol{}.Schema()
 	if err != nil {
@@ -227,7 +227,7 @@ func outputs(t *testing.T, s *scene.Scene, p sink.Privacy) map[string]string {
 func TestNoOutputLeaks(t *testing.T) {
 	scenes := map[string]*scene.Scene{"careless": &careless().Scene, "garbled": garbled(), "joined": late()}
 	for name, s := range scenes {
-		for what, text := range outputs(t, s, sink.Privacy{}) {
+		for what, text := range outputs(t, s, dissect.Privacy{}) {
 			for _, secret := range []string{token, udpToken, rawToken} {
 				if l := leaks(text, secret); len(l) > 0 {
 					t.Errorf("%s, %s: shows %q of %q", name, what, l[:min(len(l), 5)], secret)
@@ -245,7 +245,7 @@ func TestNoOutputLeaks(t *testing.T) {
 
 // The test above can fail: with the secrets shown, each way to print them does.
 func TestSecretsCanBeShown(t *testing.T) {
-	for what, text := range outputs(t, &careless().Scene, sink.Privacy{ShowSecrets: true}) {
+	for what, text := range outputs(t, &careless().Scene, dissect.Privacy{ShowSecrets: true}) {
 		for _, secret := range []string{token, udpToken, rawToken} {
 			if what == "tables" && secret != rawToken {
 				continue // a later one has taken its place
@@ -263,7 +263,7 @@ func TestFormerLoginsAreMaskedWhole(t *testing.T) {
 	g := begin()
 	g.tcp.Send(fromC, frame(0x0101, text(1, "alice"), varint(2, 8675309)))
 	g.udp.Send(fromC, frame(0x0204, text(1, udpToken), varint(2, 55210341)))
-	for what, text := range outputs(t, &g.Scene, sink.Privacy{}) {
+	for what, text := range outputs(t, &g.Scene, dissect.Privacy{}) {
 		if strings.Contains(text, "8675309") || strings.Contains(text, "ed bf 91 04") || strings.Contains(text, "edbf9104") {
 			t.Errorf("%s: shows the number of a login:\n%s", what, text)
 		}

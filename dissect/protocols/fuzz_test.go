@@ -144,8 +144,8 @@ func play(t *testing.T, s *scene.Scene, x subject, keys uint8) (*dissect.Result,
 	var text, ndjson bytes.Buffer
 	sinks := []dissect.Sink{
 		sink.NewText(&text, sink.TextOptions{Schema: byName}),
-		sink.NewText(&text, sink.TextOptions{Verbosity: 2, Hex: true, Color: true, Privacy: sink.Privacy{MaskPersonal: true}, Schema: byName}),
-		sink.NewNDJSON(&ndjson, sink.NDJSONOptions{Raw: true, Privacy: sink.Privacy{ShowSecrets: true}}),
+		sink.NewText(&text, sink.TextOptions{Verbosity: 2, Hex: true, Color: true, Privacy: dissect.Privacy{MaskPersonal: true}, Schema: byName}),
+		sink.NewNDJSON(&ndjson, sink.NDJSONOptions{Raw: true, Privacy: dissect.Privacy{ShowSecrets: true}}),
 		sink.NewUnknown(sink.UnknownOptions{Schema: byName}),
 	}
 	last := 0
@@ -217,7 +217,7 @@ func check(t *testing.T, r *dissect.Record, packets int) {
 func readBack(t *testing.T, ndjson string, byName func(string) *schema.Protocol) {
 	t.Helper()
 	var again bytes.Buffer
-	j := sink.NewNDJSON(&again, sink.NDJSONOptions{Raw: true, Privacy: sink.Privacy{ShowSecrets: true}})
+	j := sink.NewNDJSON(&again, sink.NDJSONOptions{Raw: true, Privacy: dissect.Privacy{ShowSecrets: true}})
 	r := sink.NewReader(strings.NewReader(ndjson), sink.ReaderOptions{Schema: byName})
 	for {
 		rec, err := r.Next()

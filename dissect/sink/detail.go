@@ -134,7 +134,7 @@ func (t *Text) appendSource(dst []byte, r *dissect.Record) []byte {
 // array, or -1 for a member.
 func (t *Text) appendField(dst []byte, r *dissect.Record, i, index, depth int) []byte {
 	n := &r.Body.Nodes[i]
-	if !shown(n) && (t.o.Verbosity < full || withheld(n)) {
+	if !shown(n) && (t.o.Verbosity < full || dissect.Withheld(n)) {
 		return dst
 	}
 	for range depth {
@@ -148,11 +148,11 @@ func (t *Text) appendField(dst []byte, r *dissect.Record, i, index, depth int) [
 			dst = appendEscaped(append(dst, ": "...), n.Field.Type)
 		}
 	}
-	hidden := t.redact.hidesNode(&r.Body, i)
+	hidden := t.redact.HidesNode(&r.Body, i)
 	whole := hidden || t.o.Verbosity < full && t.isTuple(&r.Body, i, rowMembers)
 	switch {
 	case hidden:
-		dst = append(append(dst, " = "...), masked...)
+		dst = append(append(dst, " = "...), dissect.MaskText...)
 	case whole:
 		dst = appendUnit(t.appendTuple(append(dst, " = "...), &r.Body, i), n)
 	case n.Kind == schema.Array, n.Kind == schema.Struct:
@@ -298,8 +298,8 @@ func (t *Text) appendReading(dst []byte, body *schema.Tree, i int, r *schema.Rea
 		return appendNumber(append(dst, ' '), &n, r.Name == "float")
 	case r.Kind != schema.Bytes && r.Kind != schema.Array:
 		return dst
-	case t.redact.covered(&body.Nodes[i]):
-		return append(append(dst, ' '), masked...)
+	case t.redact.Covered(&body.Nodes[i]):
+		return append(append(dst, ' '), dissect.MaskText...)
 	case r.Kind == schema.Array:
 		return t.appendPacked(append(dst, ' '), content(&t.value, body, i))
 	}
@@ -363,12 +363,12 @@ func appendWireBits(dst []byte, r *dissect.Record, n *schema.Node) []byte {
 
 // appendUndecoded appends the line of the bytes after the last field.
 func (t *Text) appendUndecoded(dst []byte, r *dissect.Record) []byte {
-	if len(r.Rest) == 0 && !t.redact.rest {
+	if len(r.Rest) == 0 && !t.redact.HidesRest() {
 		return dst
 	}
 	dst = append(t.paint(append(dst, indent...), t.ink.name, restName(r)), " = "...)
-	if t.redact.rest {
-		return append(append(dst, masked...), '\n')
+	if t.redact.HidesRest() {
+		return append(append(dst, dissect.MaskText...), '\n')
 	}
 	return append(t.appendLongHex(dst, r.Rest), '\n')
 }

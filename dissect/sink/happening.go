@@ -17,18 +17,23 @@ func (t *Text) appendHappening(dst []byte, r *dissect.Record) []byte {
 	dst = append(append(t.pad(dst, messageColumn), k.on...), "-- "...)
 	t.hidden += len(k.on)
 	from, room := len(dst), max(minRoom, t.width-t.column(dst)-len(" --"))
+	dst, _ = cut(t.appendHappened(dst, r), from, room)
+	return append(append(dst, " --"...), k.off...)
+}
+
+// appendHappened appends what happened, in words.
+func (t *Text) appendHappened(dst []byte, r *dissect.Record) []byte {
 	switch r.Type {
 	case dissect.GapRecord:
-		dst = appendGap(dst, r)
+		return appendGapReason(appendGap(dst, r), r)
 	case dissect.AckRecord:
-		dst = appendLateAck(dst, r)
+		return appendLateAck(dst, r)
 	case dissect.SessionRecord:
-		dst = appendSession(dst, r)
+		return appendSession(dst, r)
 	case dissect.EventRecord:
-		dst = appendReason(appendEscaped(dst, r.Code), ": ", t.redact.clean(r.Text))
+		return appendReason(appendEscaped(dst, r.Code), ": ", t.redact.Clean(r.Text))
 	}
-	dst, _ = cut(dst, from, room)
-	return append(append(dst, " --"...), k.off...)
+	return dst
 }
 
 // appendReason appends a text behind a joint, or nothing without a text.
@@ -39,13 +44,18 @@ func appendReason(dst []byte, joint, text string) []byte {
 	return appendEscaped(append(dst, joint...), text)
 }
 
-// appendGap appends "gap: 1,448 bytes not captured between packets 77 and 81", or
-// "gap: 1,375 bytes of packet 13 cut off by the snap length".
+// appendGap appends "gap: 1,448 bytes".
 func appendGap(dst []byte, r *dissect.Record) []byte {
 	dst = append(appendCount(append(dst, "gap: "...), r.Bytes), " byte"...)
 	if r.Bytes != 1 {
 		dst = append(dst, 's')
 	}
+	return dst
+}
+
+// appendGapReason appends " not captured between packets 77 and 81", or
+// " of packet 13 cut off by the snap length".
+func appendGapReason(dst []byte, r *dissect.Record) []byte {
 	if r.Text == dissect.SnapLength && r.Before > 0 {
 		dst = strconv.AppendInt(append(dst, " of packet "...), int64(r.Before), 10)
 		return append(dst, " cut off by the snap length"...)

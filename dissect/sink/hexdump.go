@@ -62,7 +62,7 @@ func (t *Text) claims(r *dissect.Record) {
 	t.legend, t.passed = t.legend[:0], 0
 	for i := range r.Body.Nodes {
 		n := &r.Body.Nodes[i]
-		if bits := ownBits(&r.Body, i); bits > 0 && !withheld(n) {
+		if bits := ownBits(&r.Body, i); bits > 0 && !dissect.Withheld(n) {
 			t.legend = append(t.legend, claim{i, int(n.Off), bits})
 		}
 	}
@@ -122,7 +122,7 @@ func (t *Text) appendByte(dst []byte, r *dissect.Record, i int) []byte {
 	first, _, _ := t.claimants(i)
 	k := t.fieldInk(first)
 	dst = append(dst, k.on...)
-	if t.redact.covers(i) {
+	if t.redact.Covers(i) {
 		dst = append(dst, "**"...)
 	} else {
 		dst = appendHex(dst, r.Raw[i:i+1])
@@ -134,7 +134,7 @@ func (t *Text) appendByte(dst []byte, r *dissect.Record, i int) []byte {
 func (t *Text) appendPicture(dst []byte, r *dissect.Record, from, to int) []byte {
 	for i := from; i < to; i++ {
 		switch c := r.Raw[i]; {
-		case t.redact.covers(i):
+		case t.redact.Covers(i):
 			dst = append(dst, '*')
 		case c >= 0x20 && c < 0x7f:
 			dst = append(dst, c)

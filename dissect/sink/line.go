@@ -12,12 +12,17 @@ import (
 // gutter stands between fields, notes and errors.
 const gutter = "  "
 
-// appendTail appends what a line says of the record's body: fields, notes and
-// the error, which has a line of its own where it finds no room. A plan shares out the
-// room; what then is left goes to the texts of notes.
+// appendTail appends what a line says of the record's body, behind the columns.
 func (t *Text) appendTail(dst []byte, r *dissect.Record) []byte {
 	dst = t.pad(dst, tailColumn(r))
-	from, end := len(dst), max(t.origin+tailColumn(r)+minRoom, t.width)
+	return t.appendContent(dst, r, max(t.origin+tailColumn(r)+minRoom, t.width), t.origin+messageColumn)
+}
+
+// appendContent appends fields, notes and the error of a record, up to a column. An error
+// that finds no room has a line of its own, and stands so far in there, if it can. A plan
+// shares out the room; what then is left goes to the texts of notes.
+func (t *Text) appendContent(dst []byte, r *dissect.Record, end, inset int) []byte {
+	from := len(dst)
 	p := t.share(r, end-t.column(dst))
 	end -= p.failure
 	dst = t.appendFields(dst, r, end-p.codes)
@@ -39,8 +44,8 @@ func (t *Text) appendTail(dst []byte, r *dissect.Record) []byte {
 	case r.Err != nil:
 		dst = append(trimRight(dst, t.start), '\n')
 		t.start, t.hidden = len(dst), 0
-		indent := min(t.origin+messageColumn, max(t.width-t.failureWidth(r), leastIndent))
-		dst = t.appendFailure(append(dst, spaces[:indent]...), r, t.width)
+		inset = min(inset, max(t.width-t.failureWidth(r), leastIndent), len(spaces))
+		dst = t.appendFailure(append(dst, spaces[:inset]...), r, t.width)
 	}
 	return trimRight(dst, t.start)
 }
@@ -103,7 +108,7 @@ func (t *Text) share(r *dissect.Record, room int) (p plan) {
 
 // failureWidth returns the columns of the record's error with its mark.
 func (t *Text) failureWidth(r *dissect.Record) int {
-	t.value = t.redact.appendError(t.value[:0], r)
+	t.value = appendError(t.value[:0], r, &t.redact)
 	return len("!! ") + columns(t.value)
 }
 
@@ -194,7 +199,7 @@ func (t *Text) appendFields(dst []byte, r *dissect.Record, end int) []byte {
 		dst = append(dst, '=')
 		dst = append(t.appendShort(dst, body, i, min(lineText, end-t.column(dst))), ' ')
 	}
-	if len(r.Rest) > 0 || t.redact.rest {
+	if len(r.Rest) > 0 || t.redact.HidesRest() {
 		dst = append(t.appendRest(dst, r, end), ' ')
 	}
 	return t.fit(trimRight(dst, from), from, begin, end)
@@ -280,8 +285,8 @@ func (t *Text) appendTeaches(dst []byte, r *dissect.Record) []byte {
 // that nobody can decode.
 func (t *Text) appendRest(dst []byte, r *dissect.Record, end int) []byte {
 	dst = append(t.paint(dst, t.ink.name, restName(r)), '=')
-	if t.redact.rest {
-		return append(dst, masked...)
+	if t.redact.HidesRest() {
+		return append(dst, dissect.MaskText...)
 	}
 	return t.appendShortHex(dst, r.Rest, end-t.column(dst))
 }
@@ -307,7 +312,7 @@ func (t *Text) appendNote(dst []byte, n *dissect.Note, end int) []byte {
 	t.hidden += len(k.on)
 	dst = t.escaped(append(append(dst, k.on...), "! "...), n.Code)
 	if room := end - t.column(dst) - len(": "); n.Text != "" && room >= minText {
-		dst = t.appendShortened(append(dst, ": "...), t.redact.clean(n.Text), room)
+		dst = t.appendShortened(append(dst, ": "...), t.redact.Clean(n.Text), room)
 	}
 	t.hidden += len(k.off)
 	return append(dst, k.off...)
@@ -334,7 +339,7 @@ func (t *Text) appendFailure(dst []byte, r *dissect.Record, end int) []byte {
 	t.hidden += len(k.on)
 	dst = append(append(dst, k.on...), "!! "...)
 	from, room := len(dst), end-t.column(dst)
-	dst = t.redact.appendError(dst, r)
+	dst = appendError(dst, r, &t.redact)
 	if columns(dst[from:]) > room {
 		dst = slices.Delete(dst, from, from+saidBefore(dst[from:], r))
 	}

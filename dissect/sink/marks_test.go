@@ -117,7 +117,7 @@ func TestASecretIsMaskedWhereverItComesBack(t *testing.T) {
 	if !strings.Contains(outputs[0], want) {
 		t.Errorf("got %s, want %s", outputs[0], want)
 	}
-	if got := printJSON(t, NDJSONOptions{Raw: true, Privacy: Privacy{ShowSecrets: true}}, r); strings.Count(got, secret) != 4 {
+	if got := printJSON(t, NDJSONOptions{Raw: true, Privacy: dissect.Privacy{ShowSecrets: true}}, r); strings.Count(got, secret) != 4 {
 		t.Errorf("asked for, it shows %s", got)
 	}
 }
@@ -127,7 +127,7 @@ func TestASecretIsMaskedWhereverItComesBack(t *testing.T) {
 func TestSecretsAreLearnedFromNDJSON(t *testing.T) {
 	said, elsewhere := says("it is hunter2, really"), says("it is hunter2, really")
 	elsewhere.Session = 2
-	shown := printJSON(t, NDJSONOptions{Privacy: Privacy{ShowSecrets: true}}, login(), said, elsewhere)
+	shown := printJSON(t, NDJSONOptions{Privacy: dissect.Privacy{ShowSecrets: true}}, login(), said, elsewhere)
 	var b strings.Builder
 	reread(t, shown, ReaderOptions{Schema: protocols}, NewNDJSON(&b, NDJSONOptions{}))
 	lines := strings.Split(b.String(), "\n")

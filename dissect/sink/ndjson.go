@@ -21,7 +21,7 @@ var JSONSchema string
 // secrets and leave out the bytes of records.
 type NDJSONOptions struct {
 	Raw bool // the bytes of each record, as "raw"
-	Privacy
+	dissect.Privacy
 	// Immediate writes each record at once, for a live capture.
 	Immediate bool
 }
@@ -32,7 +32,7 @@ type NDJSONOptions struct {
 type NDJSON struct {
 	out    output
 	o      NDJSONOptions
-	redact redactor
+	redact dissect.Redactor
 	second int64
 	clock  []byte // the text of second, up to its point
 	value  []byte // scratch
@@ -66,7 +66,7 @@ func (j *NDJSON) route(r *dissect.Record) []byte {
 
 // NewNDJSON returns a sink that writes NDJSON to w.
 func NewNDJSON(w io.Writer, o NDJSONOptions) *NDJSON {
-	return &NDJSON{out: output{w: w, immediate: o.Immediate}, o: o, redact: redactor{Privacy: o.Privacy}}
+	return &NDJSON{out: output{w: w, immediate: o.Immediate}, o: o, redact: dissect.Redactor{Privacy: o.Privacy}}
 }
 
 // Flush writes out what is buffered.
@@ -77,7 +77,7 @@ func (j *NDJSON) Write(r *dissect.Record) error {
 	if j.out.err != nil {
 		return j.out.err
 	}
-	j.redact.prepare(r)
+	j.redact.Prepare(r)
 	dst := j.appendHead(j.out.buf, r)
 	switch r.Type {
 	case dissect.FrameRecord:
@@ -98,11 +98,11 @@ func (j *NDJSON) Write(r *dissect.Record) error {
 		dst = appendKeyAddress(dst, `,"server":`, r.Server)
 		dst = appendKeyString(dst, `,"protocol":`, r.Protocol)
 		dst = appendKeyString(dst, `,"state":`, r.Code)
-		dst = appendKeyString(dst, `,"reason":`, j.redact.clean(r.Text))
+		dst = appendKeyString(dst, `,"reason":`, j.redact.Clean(r.Text))
 	case dissect.EventRecord:
 		dst = appendRoute(dst, r)
 		dst = appendKeyString(dst, `,"code":`, r.Code)
-		dst = appendKeyString(dst, `,"text":`, j.redact.clean(r.Text))
+		dst = appendKeyString(dst, `,"text":`, j.redact.Clean(r.Text))
 		dst = appendPackets(dst, r.Packets)
 		dst = j.appendError(append(dst, `,"error":`...), r)
 	}
@@ -150,15 +150,15 @@ func (j *NDJSON) appendFrame(dst []byte, r *dissect.Record) []byte {
 	dst = appendAcks(append(dst, `,"acks":`...), &r.Acks)
 	dst = j.appendNotes(append(dst, `,"notes":`...), r.Notes)
 	dst = append(dst, `,"rest":"`...)
-	if j.redact.rest {
-		dst = append(dst, masked...)
+	if j.redact.HidesRest() {
+		dst = append(dst, dissect.MaskText...)
 	} else {
 		dst = appendHex(dst, r.Rest)
 	}
 	dst = append(dst, '"')
 	dst = j.appendError(append(dst, `,"error":`...), r)
 	if j.o.Raw {
-		dst = append(j.redact.appendRaw(append(dst, `,"raw":"`...), r), '"')
+		dst = append(appendRaw(append(dst, `,"raw":"`...), r, &j.redact), '"')
 	}
 	return dst
 }
@@ -233,8 +233,8 @@ func nextNamed(t *schema.Tree, from, to int, name string) int {
 // appendValue appends the value of node i.
 func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
 	n := &t.Nodes[i]
-	if j.redact.hidesNode(t, i) {
-		return append(append(append(dst, '"'), masked...), '"')
+	if j.redact.HidesNode(t, i) {
+		return append(append(append(dst, '"'), dissect.MaskText...), '"')
 	}
 	switch n.Kind {
 	case schema.Null:
@@ -297,7 +297,7 @@ func (j *NDJSON) appendNotes(dst []byte, notes []dissect.Note) []byte {
 		n := &notes[i]
 		dst = appendWord(append(dst, `{"severity":`...), dissect.SeverityOf(n.Code).String())
 		dst = appendKeyString(dst, `,"code":`, n.Code)
-		dst = append(appendKeyString(dst, `,"text":`, j.redact.clean(n.Text)), '}')
+		dst = append(appendKeyString(dst, `,"text":`, j.redact.Clean(n.Text)), '}')
 	}
 	return append(dst, ']')
 }
@@ -311,8 +311,8 @@ func (j *NDJSON) appendError(dst []byte, r *dissect.Record) []byte {
 	dst = appendKeyString(dst, `,"path":`, e.Path)
 	dst = appendKeyInt(dst, `,"offset":`, int64(e.Offset))
 	dst = appendKeyInt(dst, `,"bit":`, int64(e.Bit))
-	dst = appendKeyString(dst, `,"want":`, j.redact.clean(e.Want))
-	dst = appendKeyString(dst, `,"got":`, j.redact.errorGot(r))
+	dst = appendKeyString(dst, `,"want":`, j.redact.Clean(e.Want))
+	dst = appendKeyString(dst, `,"got":`, j.redact.ErrorGot(r))
 	dst = appendKeyString(dst, `,"kind":`, e.Kind.String())
 	return append(dst, '}')
 }

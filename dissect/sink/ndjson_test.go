@@ -115,7 +115,7 @@ func TestPrivacy(t *testing.T) {
 	if got := printJSON(t, NDJSONOptions{}, text); !strings.Contains(got, `"text":"hello there"`) {
 		t.Errorf("got %s", got)
 	}
-	got := printJSON(t, NDJSONOptions{Raw: true, Privacy: Privacy{MaskPersonal: true}}, text)
+	got := printJSON(t, NDJSONOptions{Raw: true, Privacy: dissect.Privacy{MaskPersonal: true}}, text)
 	if !strings.Contains(got, `"text":"***"`) || !strings.Contains(got, `"raw":"1f**********************"`) {
 		t.Errorf("got %s", got)
 	}
@@ -243,7 +243,7 @@ func TestSummary(t *testing.T) {
 	compare(t, b.String(), `{"type":"summary","file":0,"time":"2026-11-29T20:15:02.310774000Z",`+
 		`"first_time":"2026-11-29T20:15:01.310774000Z","last_time":"2026-11-29T20:15:02.310774000Z","packets":2,"bytes":100,"cut_bytes":7,`+
 		`"records":{"wulfram":9},"unknown_opcodes":1,"unknown_bodies":0,"undecoded_bytes":9,"gaps":1,"lost_bytes":1448,`+
-		`"retransmissions":1,"conflicts":0,"resyncs":1,"evictions":0,"limits":{},"defects":0,"backward_times":1,"wrong_checksums":0,"other_flows":0,"unsupported_packets":0,`+
+		`"retransmissions":1,"conflicts":0,"resyncs":1,"evictions":0,"limits":{},"defects":0,"copied_packets":0,"backward_times":1,"wrong_checksums":0,"other_flows":0,"unsupported_packets":0,`+
 		`"segments":{"retransmitted":0,"out_of_order":0,"keep_alives":0},`+
 		`"fragments":{"duplicates":0,"refused":0,"incomplete":0},"peak_waiting_bytes":0,"errors":{"truncated":2,"incomplete":0,"malformed":0},"notes":{"assumed_context":1,"out_of_range":1,"retransmission":1,"unknown_opcode":1}}`+"\n")
 }

@@ -420,7 +420,7 @@ func (r *Reader) redactAll() {
 	if rec.Layout.Redaction() == schema.Secret {
 		fields = r.secret
 		for i := range rec.Body.Nodes {
-			if isMask(&rec.Body, i) {
+			if dissect.IsMask(&rec.Body, i) {
 				return
 			}
 		}
@@ -672,8 +672,8 @@ func (r *Reader) error() {
 // restBytes reads hex, or the mask.
 func (r *Reader) restBytes() {
 	text := r.scan.string()
-	if string(text) == masked {
-		r.addNode(schema.Node{Field: withheldRest})
+	if string(text) == dissect.MaskText {
+		r.addNode(schema.Node{Field: dissect.WithheldRest})
 		return
 	}
 	if r.rest = appendBytesOf(r.rest, text); len(r.rest) != len(text)/2 || len(text)%2 != 0 {
@@ -704,12 +704,12 @@ func (r *Reader) rawBytes() {
 func (r *Reader) withhold(at int) {
 	if k := len(r.rec.Body.Nodes) - 1; k >= 0 {
 		n := &r.rec.Body.Nodes[k]
-		if n.Field == withheldRaw && int(n.Off+n.Len) == 8*at {
+		if n.Field == dissect.WithheldRaw && int(n.Off+n.Len) == 8*at {
 			n.Len += 8
 			return
 		}
 	}
-	r.addNode(schema.Node{Field: withheldRaw, Off: int32(8 * at), Len: 8})
+	r.addNode(schema.Node{Field: dissect.WithheldRaw, Off: int32(8 * at), Len: 8})
 }
 
 // appendBytesOf appends the bytes that pairs of lower-case digits stand for, up
@@ -839,7 +839,7 @@ func (r *Reader) text(f *schema.Field, text []byte, known bool) {
 	switch {
 	case len(text) == 0 && f.Redact != schema.Open: // what is not there gives nothing away
 		n.Field = r.fieldOf(r.plain, []byte(f.Name), schema.Open)
-	case string(text) == masked:
+	case string(text) == dissect.MaskText:
 		if !known {
 			n.Field = r.fieldOf(r.secret, []byte(f.Name), schema.Secret)
 		}

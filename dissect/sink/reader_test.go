@@ -32,9 +32,9 @@ func reread(t *testing.T, input string, o ReaderOptions, sink dissect.Sink) {
 }
 
 func TestNDJSONReadsBackToTheSameBytes(t *testing.T) {
-	for _, o := range []NDJSONOptions{{}, {Raw: true}, {Raw: true, Privacy: Privacy{ShowSecrets: true}}} {
+	for _, o := range []NDJSONOptions{{}, {Raw: true}, {Raw: true, Privacy: dissect.Privacy{ShowSecrets: true}}} {
 		first := printJSON(t, o, all()...)
-		for _, again := range []NDJSONOptions{o, {Raw: o.Raw, Privacy: Privacy{ShowSecrets: true}}} {
+		for _, again := range []NDJSONOptions{o, {Raw: o.Raw, Privacy: dissect.Privacy{ShowSecrets: true}}} {
 			for _, lookup := range []func(string) *schema.Protocol{nil, protocols} {
 				var b strings.Builder
 				reread(t, first, ReaderOptions{Schema: lookup}, NewNDJSON(&b, again))
@@ -45,7 +45,7 @@ func TestNDJSONReadsBackToTheSameBytes(t *testing.T) {
 }
 
 func TestWhatWasShownIsMaskedWhenItIsReadBack(t *testing.T) {
-	shown := printJSON(t, NDJSONOptions{Raw: true, Privacy: Privacy{ShowSecrets: true}}, login(), brokenLogin())
+	shown := printJSON(t, NDJSONOptions{Raw: true, Privacy: dissect.Privacy{ShowSecrets: true}}, login(), brokenLogin())
 	if !strings.Contains(shown, "hunter2") {
 		t.Fatal(shown)
 	}

@@ -3,6 +3,7 @@ package sink
 import (
 	"strconv"
 
+	"opscope/dissect"
 	"opscope/schema"
 )
 
@@ -30,8 +31,8 @@ func (t *Text) appendMore(dst []byte, quote string, n int) []byte {
 func (t *Text) appendShort(dst []byte, body *schema.Tree, i, limit int) []byte {
 	n := &body.Nodes[i]
 	switch {
-	case t.redact.hidesNode(body, i):
-		return append(dst, masked...)
+	case t.redact.HidesNode(body, i):
+		return append(dst, dissect.MaskText...)
 	case marked(n, schema.Absent) && n.Kind != schema.Null:
 		return append(t.appendPresent(append(dst, '('), body, i, limit-len("()")), ')')
 	}
@@ -194,7 +195,7 @@ func (t *Text) isTuple(body *schema.Tree, i, most int) bool {
 	for k := i + 1; k < body.Next(i); k++ {
 		switch element := &body.Nodes[k]; element.Kind {
 		case schema.Uint, schema.Int, schema.Float, schema.IPv4:
-			if t.redact.hidesNode(body, k) {
+			if t.redact.HidesNode(body, k) {
 				return false
 			}
 		default:

@@ -2,7 +2,7 @@
 // a program, which Reader turns into records again.
 //
 // Everything that came off the wire is escaped in escape.go and, where the
-// schema calls it secret, masked in redact.go; no other file writes wire bytes.
+// schema calls it secret, masked as dissect.Redactor says; no other file writes wire bytes.
 // A sink keeps nothing of a record after Write returns, and allocates nothing
 // per record once its buffers have grown.
 package sink

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"opscope/dissect"
+	"opscope/dissect/filter"
+	"opscope/schema"
 )
 
 // sinks are those whose speed is watched.
@@ -14,10 +16,19 @@ func sinks() map[string]dissect.Sink {
 		o.Location, o.Schema = time.UTC, protocols
 		return NewText(io.Discard, o)
 	}
+	columns, err := filter.NewLanguage([]*schema.Protocol{protocols("wulfram")}, dissect.Privacy{}).Columns([]string{
+		"time", "src", "message", "entity_id", "password", "bits", "ack.rtt_ms", "rest", "notes.text", "error.got"})
+	if err != nil {
+		panic(err)
+	}
 	return map[string]dissect.Sink{
+		"csv":          NewColumns(io.Discard, columns, CSV, false),
 		"text":         utc(TextOptions{}),
 		"text colour":  utc(TextOptions{Color: true}),
 		"text details": utc(TextOptions{Verbosity: 2, Hex: true, Color: true}),
+		"text sides":   utc(TextOptions{Verbosity: 2, Hex: true, Sides: true}),
+		"ladder":       NewLadder(io.Discard, LadderOptions{TextOptions: TextOptions{Location: time.UTC, Schema: protocols, Color: true}}),
+		"ladder ascii": NewLadder(io.Discard, LadderOptions{TextOptions: TextOptions{Location: time.UTC, Schema: protocols}, ASCII: true}),
 		"ndjson":       NewNDJSON(io.Discard, NDJSONOptions{}),
 		"ndjson raw":   NewNDJSON(io.Discard, NDJSONOptions{Raw: true}),
 	}
@@ -25,6 +36,7 @@ func sinks() map[string]dissect.Sink {
 
 func TestNothingIsAllocatedPerRecord(t *testing.T) {
 	records := []*dissect.Record{viewpoint(), login(), brokenLogin(), everything(), says("hello there \x1b[2J")}
+	records = append(records, story()...)
 	records = append(records, happenings()...)
 	for name, sink := range sinks() {
 		write := func() {

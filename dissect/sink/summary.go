@@ -37,6 +37,7 @@ func (j *NDJSON) WriteSummary(file int, s *dissect.Summary) error {
 	dst = appendKeyInt(dst, `,"evictions":`, int64(s.Evictions))
 	dst = appendCounts(append(dst, `,"limits":`...), s.Limits)
 	dst = appendKeyInt(dst, `,"defects":`, int64(s.Defects))
+	dst = appendKeyInt(dst, `,"copied_packets":`, int64(s.Copies))
 	dst = appendKeyInt(dst, `,"backward_times":`, int64(s.Backward))
 	dst = appendKeyInt(dst, `,"wrong_checksums":`, int64(s.WrongSums))
 	dst = appendKeyInt(dst, `,"other_flows":`, int64(s.OtherFlows))
@@ -101,6 +102,7 @@ func WriteSummary(w io.Writer, s *dissect.Summary, zone *time.Location) error {
 		c.line(int64(s.Limits[name]), "time the limit "+name+" was reached", "times the limit "+name+" was reached")
 	}
 	c.line(int64(s.Defects), "defect of a dissector", "defects of a dissector")
+	c.line(int64(s.Copies), "packet seen at a second interface", "packets seen at a second interface")
 	c.line(int64(s.Backward), "packet with a time before an earlier one", "packets with a time before an earlier one")
 	c.line(int64(s.WrongSums), "packet with a wrong checksum"+offload, "packets with a wrong checksum"+offload)
 	c.line(int64(s.Unsupported), "packet of an unsupported link type", "packets of an unsupported link type")

@@ -57,7 +57,7 @@ func trimLines(text string) string {
 // WriteTables writes what the sessions of a capture have learned, each entry with
 // where it came from. Of a value that is masked it writes the length and the start of a
 // hash, by which it can be found again.
-func WriteTables(w io.Writer, r *dissect.Result, o Privacy) error {
+func WriteTables(w io.Writer, r *dissect.Result, o dissect.Privacy) error {
 	var b strings.Builder
 	if r.Dropped > 0 {
 		b.WriteString("sessions that were over earlier, and are not kept: " + string(appendCount(nil, int64(r.Dropped))) + "\n\n")
@@ -81,7 +81,7 @@ func WriteTables(w io.Writer, r *dissect.Result, o Privacy) error {
 type learned struct {
 	dissect.LearnedTable
 	secrets *dissect.Secrets
-	Privacy
+	dissect.Privacy
 }
 
 func (l learned) write(b *strings.Builder) error {
@@ -122,7 +122,7 @@ func (l learned) rows() [][]string {
 func (l learned) value(e *schema.Entry, i int) string {
 	if i < len(e.Texts) && !l.ShowSecrets && l.secrets.Within(e.Texts[i]) {
 		sum := sha256.Sum256([]byte(e.Texts[i]))
-		return masked + " (" + strconv.Itoa(len(e.Texts[i])) + " bytes, sha256 " + string(appendHex(nil, sum[:4])) + "…)"
+		return dissect.MaskText + " (" + strconv.Itoa(len(e.Texts[i])) + " bytes, sha256 " + string(appendHex(nil, sum[:4])) + "…)"
 	}
 	return valueText(l.Table.Decl, e, i)
 }

@@ -1,7 +1,9 @@
 package sink
 
 import (
+	"bytes"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +25,11 @@ type TextOptions struct {
 	Timeless  bool           // leave the time out, for what has one of its own
 	Width     int            // columns of a line; 0 for 120, negative without limit
 	Color     bool
-	Privacy
+	dissect.Privacy
+	// Sides tells the sides of a session apart by their place, too: what the server
+	// says stands further right. All records are then of one session, whose number is
+	// left out.
+	Sides bool
 	// Immediate writes each record at once, for a terminal or a live capture.
 	Immediate bool
 	// Schema returns the schema of a protocol, nil for none. It names stream
@@ -48,6 +54,7 @@ const (
 	defaultWidth = 120
 	minRoom      = 28 // columns of fields and notes, however narrow the line; 120 have them behind a time in nanoseconds
 	noLimit      = 1 << 30
+	sideIndent   = 8 // of what the server says, with Sides
 )
 
 // Text writes records as lines of text for a person to read. A line is cut, visibly, to
@@ -59,12 +66,13 @@ type Text struct {
 	width  int
 	ink    palette
 	clock  clock
-	redact redactor
+	redact dissect.Redactor
 
 	// The line that is being written. A byte of it is a column, but for those in
 	// hidden: escape strings, and what UTF-8 needs beyond the columns of a rune.
 	start  int // index in the buffer
 	origin int // column at which the time ends
+	margin int // columns that the record stands further right
 	hidden int
 
 	protocol     string           // of the line before
@@ -84,7 +92,7 @@ func NewText(w io.Writer, o TextOptions) *Text {
 		o:      o,
 		width:  o.Width,
 		clock:  clock{format: o.Time, location: o.Location},
-		redact: redactor{Privacy: o.Privacy},
+		redact: dissect.Redactor{Privacy: o.Privacy},
 	}
 	switch {
 	case o.Width == 0:
@@ -109,7 +117,7 @@ func (t *Text) Write(r *dissect.Record) error {
 	if r.Envelope.First > 0 && t.o.Verbosity < full {
 		return nil // its first record counts it
 	}
-	t.redact.prepare(r)
+	t.redact.Prepare(r)
 	dst := t.begin(t.out.buf, r)
 	switch {
 	case r.Type != dissect.FrameRecord:
@@ -117,30 +125,57 @@ func (t *Text) Write(r *dissect.Record) error {
 	case t.o.Verbosity == 0:
 		dst = append(t.appendTail(t.appendColumns(dst, r), r), '\n')
 	default:
-		dst = t.appendDetails(append(t.appendColumns(dst, r), '\n'), r)
+		dst = append(t.appendColumns(dst, r), '\n')
 	}
-	if t.o.Hex && r.Type == dissect.FrameRecord {
-		dst = t.appendDump(dst, r)
+	if r.Type == dissect.FrameRecord {
+		dst = t.appendBelow(dst, r)
 	}
 	t.out.buf = dst
 	return t.out.done()
 }
 
+// appendBelow appends the lines under a record's first one, as far right as that.
+func (t *Text) appendBelow(dst []byte, r *dissect.Record) []byte {
+	from := len(dst)
+	t.width -= t.margin
+	if t.o.Verbosity > 0 {
+		dst = t.appendDetails(dst, r)
+	}
+	if t.o.Hex {
+		dst = t.appendDump(dst, r)
+	}
+	t.width += t.margin
+	if t.margin == 0 {
+		return dst
+	}
+	for i := from; i < len(dst); {
+		dst = slices.Insert(dst, i, []byte(spaces[:t.margin])...)
+		i += bytes.IndexByte(dst[i:], '\n') + 1
+	}
+	return dst
+}
+
+// Clean returns a text about a record as a line shows it: escaped, and masked where it
+// repeats what is masked.
+func (t *Text) Clean(r *dissect.Record, text string) string {
+	t.redact.Prepare(r)
+	return Escape(t.redact.Clean(text))
+}
+
 // begin begins a line with time, session, direction and transport.
 func (t *Text) begin(dst []byte, r *dissect.Record) []byte {
-	t.start, t.hidden = len(dst), 0
+	t.start, t.hidden, t.margin = len(dst), 0, 0
 	if !t.o.Timeless {
 		dst = t.clock.append(dst, r)
 	}
 	t.origin = t.column(dst)
-	dst = append(dst, "  "...)
-	if r.Session < 10 {
-		dst = append(dst, ' ')
-	}
-	if r.Session > 0 {
-		dst = strconv.AppendInt(dst, int64(r.Session), 10)
+	if t.o.Sides {
+		if r.Direction == dissect.ServerToClient {
+			t.margin = sideIndent
+		}
+		t.origin += t.margin - (routeColumn - sessionColumn)
 	} else {
-		dst = append(dst, '-')
+		dst = appendSessionOf(append(dst, "  "...), r)
 	}
 	if r.Type == dissect.SessionRecord { // has both directions, and several transports
 		return dst
@@ -150,6 +185,17 @@ func (t *Text) begin(dst []byte, r *dissect.Record) []byte {
 		return dst
 	}
 	return append(append(dst, ' '), r.Transport.String()...)
+}
+
+// appendSessionOf appends the number of a record's session, "-" for none.
+func appendSessionOf(dst []byte, r *dissect.Record) []byte {
+	if r.Session < 10 {
+		dst = append(dst, ' ')
+	}
+	if r.Session > 0 {
+		return strconv.AppendInt(dst, int64(r.Session), 10)
+	}
+	return append(dst, '-')
 }
 
 // column returns the column that the line has reached.

@@ -394,8 +394,8 @@ func TestErrorTextIsThatOfWire(t *testing.T) {
 		{Layer: "wulfram", Offset: 3, Bit: 5, Want: "length >= 3", Got: "1"},
 		{Layer: "mmo", Want: "a header", Kind: wire.Incomplete},
 	} {
-		var m redactor
-		compare(t, string(m.appendError(nil, &dissect.Record{Err: e})), e.Error())
+		var m dissect.Redactor
+		compare(t, string(appendError(nil, &dissect.Record{Err: e}, &m)), e.Error())
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // UnknownOptions say what the Unknown sink shows.
 type UnknownOptions struct {
 	Samples int // of each kind, at most; 0 means 3
-	Privacy
+	dissect.Privacy
 	// Schema returns the schema of a protocol, nil for none. It says how many packets
 	// there are to be seen.
 	Schema func(protocol string) *schema.Protocol
@@ -37,7 +37,7 @@ const (
 // apart.
 type Unknown struct {
 	o        UnknownOptions
-	redact   redactor
+	redact   dissect.Redactor
 	coverage map[string]*Coverage
 	opcodes  listing[*Opcode]
 	leftover listing[*Leftover]
@@ -50,7 +50,7 @@ type Unknown struct {
 // NewUnknown returns a sink for what is not understood.
 func NewUnknown(o UnknownOptions) *Unknown {
 	o.Samples = cmp.Or(o.Samples, defaultSamples)
-	return &Unknown{o: o, redact: redactor{Privacy: o.Privacy}, coverage: map[string]*Coverage{}}
+	return &Unknown{o: o, redact: dissect.Redactor{Privacy: o.Privacy}, coverage: map[string]*Coverage{}}
 }
 
 // listing is one of the lists, by what a row is about.
@@ -170,7 +170,7 @@ func (u *Unknown) Write(r *dissect.Record) error {
 	if r.Type != dissect.FrameRecord {
 		return nil
 	}
-	u.redact.prepare(r)
+	u.redact.Prepare(r)
 	u.rest += int64(len(r.Rest))
 	u.cover(r)
 	k := what{protocol: r.Protocol, direction: r.Direction, transport: r.Transport, opcode: r.Opcode, message: r.Message}
@@ -186,7 +186,7 @@ func (u *Unknown) Write(r *dissect.Record) error {
 		u.unread(r, k, unread)
 	case r.Err != nil:
 		u.fail(r, k)
-	case len(r.Rest) > 0, u.redact.rest: // masked where it is read back, and of unknown length
+	case len(r.Rest) > 0, u.redact.HidesRest(): // masked where it is read back, and of unknown length
 		u.left(r, k)
 	}
 	return nil
@@ -206,7 +206,7 @@ func (u *Unknown) cover(r *dissect.Record) {
 	}
 	c.Bytes += int64(size)
 	c.DecodedBytes += int64(max(0, size-len(r.Rest)))
-	if r.Err == nil && len(r.Rest) == 0 && !u.redact.rest {
+	if r.Err == nil && len(r.Rest) == 0 && !u.redact.HidesRest() {
 		c.Decoded++
 	}
 	if p := r.Packet; p != nil && !c.seen[p] {
@@ -266,7 +266,7 @@ func (u *Unknown) fail(r *dissect.Record, k what) {
 	row, ok := u.failures.row(k, func() *Failure {
 		f := &Failure{
 			Protocol: r.Protocol, Direction: r.Direction.String(), Message: r.Message, Path: strings.Clone(k.path), Kind: k.kind,
-			Want: u.redact.clean(r.Err.Want), Got: u.redact.errorGot(r), File: r.File, Sample: u.raw(r),
+			Want: u.redact.Clean(r.Err.Want), Got: u.redact.ErrorGot(r), File: r.File, Sample: u.raw(r),
 		}
 		if n := len(r.Packets); n > 0 {
 			f.Packet = r.Packets[n-1]
@@ -292,13 +292,13 @@ func (u *Unknown) raw(r *dissect.Record) string {
 	if len(r.Raw) == 0 {
 		return u.restSample(r)
 	}
-	return shortened(string(u.redact.appendRaw(nil, r)))
+	return shortened(string(appendRaw(nil, r, &u.redact)))
 }
 
 // restSample returns the first bytes left over as hex, or the mask.
 func (u *Unknown) restSample(r *dissect.Record) string {
-	if u.redact.rest {
-		return masked
+	if u.redact.HidesRest() {
+		return dissect.MaskText
 	}
 	return shortened(string(appendHex(nil, r.Rest)))
 }
@@ -363,8 +363,11 @@ func sorted[T any](t *listing[T], count func(T) int) []T {
 }
 
 // WriteJSON writes a report as one line of JSON.
-func (r *Report) WriteJSON(w io.Writer) error {
-	b, err := json.Marshal(r)
+func (r *Report) WriteJSON(w io.Writer) error { return writeObject(w, r) }
+
+// writeObject writes a report as one line of JSON.
+func writeObject(w io.Writer, report any) error {
+	b, err := json.Marshal(report)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/misbehave"
 	"opscope/cmd/refserver/internal/tape"
 )
 
@@ -54,6 +55,22 @@ func (s Scenario) over(l tape.Link) Scenario {
 // inNanoseconds returns s with a capture of that resolution.
 func (s Scenario) inNanoseconds() Scenario {
 	s.Nanoseconds = true
+	return s
+}
+
+// Breaking returns s with a machine, or with a capture, that breaks a rule.
+func (s Scenario) Breaking(m *misbehave.Misbehaviour) Scenario {
+	s.Faults.Capture.Start = max(s.Faults.Capture.Start, m.Late)
+	s.Faults.Capture.Lost = m.Lost
+	cast := s.Cast
+	s.Cast = func(seed uint64) []Role {
+		roles := cast(seed)
+		for i := range roles {
+			build, server := roles[i].Build, roles[i].Server
+			roles[i].Build = func(o machine.Observer) machine.Machine { return m.Wrap(build(o), server) }
+		}
+		return roles
+	}
 	return s
 }
 

@@ -14,6 +14,7 @@ type Faults struct {
 	Snap  int        // at most so many bytes of a packet, 0 for all of them
 	Miss  float64    // the probability of a packet to be missed
 	Only  netip.Addr // only packets from this host, if it is valid
+	Lost  int        // the packet of this number, counted from 1 as they come; 0 for none
 }
 
 // Camera captures packets into a file, as far as its faults let it.
@@ -22,6 +23,7 @@ type Camera struct {
 	faults Faults
 	chance *rand.Rand
 	count  int
+	seen   int
 }
 
 // NewCamera returns a camera in front of a file. It draws from chance for every
@@ -35,7 +37,7 @@ func NewCamera(f *File, faults Faults, chance *rand.Rand) *Camera {
 func (c *Camera) Take(at time.Time, src netip.Addr, data []byte, comment string) (number, captured int, err error) {
 	missed := c.chance.Float64() < c.faults.Miss
 	f := &c.faults
-	if missed || at.Before(f.Start) || !f.End.IsZero() && at.After(f.End) || f.Only.IsValid() && f.Only != src {
+	if c.seen++; missed || c.seen == f.Lost || at.Before(f.Start) || !f.End.IsZero() && at.After(f.End) || f.Only.IsValid() && f.Only != src {
 		return 0, 0, nil
 	}
 	shot := Shot{Time: at, Data: data, Length: len(data), Comment: comment}

@@ -1,12 +1,12 @@
-package sink
+package dissect
 
 import (
 	"cmp"
+	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
 
-	"opscope/dissect"
 	"opscope/schema"
 )
 
@@ -19,55 +19,56 @@ type Privacy struct {
 	MaskPersonal bool // mask texts that persons wrote, and their names, too
 }
 
-// masked stands for a value that is not shown, whatever its length.
-const masked = "***"
+// MaskText stands for a value that is not shown, whatever its length.
+const MaskText = "***"
 
-// hides reports whether values of this kind are masked.
-func (p Privacy) hides(r schema.Redaction) bool {
+// Hides reports whether values of this kind are masked.
+func (p Privacy) Hides(r schema.Redaction) bool {
 	return r == schema.Secret && !p.ShowSecrets || r == schema.Personal && p.MaskPersonal
 }
 
 // hidesField reports whether the value of n, and all that is below it, is masked by its
 // field.
 func (p Privacy) hidesField(n *schema.Node) bool {
-	return n.Field != nil && n.Field.Redact != schema.Open && (p.hides(n.Field.Redact) || withheld(n))
+	return n.Field != nil && n.Field.Redact != schema.Open && (p.Hides(n.Field.Redact) || Withheld(n))
 }
 
-// The fields of nodes that Reader makes where its input was masked: the bytes
-// are gone, so that no option shows them.
+// The fields of nodes that a reader of records makes where its input was masked: the
+// bytes are gone, so that no option shows them.
 var (
-	withheldRaw  = &schema.Field{Name: "_", Hidden: true, Redact: schema.Secret} // these bytes of the record
-	withheldRest = &schema.Field{Name: "_", Hidden: true, Redact: schema.Secret} // the bytes after the last field
+	WithheldRaw  = &schema.Field{Name: "_", Hidden: true, Redact: schema.Secret} // these bytes of the record
+	WithheldRest = &schema.Field{Name: "_", Hidden: true, Redact: schema.Secret} // the bytes after the last field
 )
 
-func withheld(n *schema.Node) bool { return n.Field == withheldRaw || n.Field == withheldRest }
+// Withheld reports whether a node stands for bytes whose record came masked.
+func Withheld(n *schema.Node) bool { return n.Field == WithheldRaw || n.Field == WithheldRest }
 
-// isMask reports whether the value of node i came masked out of another sink.
-func isMask(t *schema.Tree, i int) bool {
+// IsMask reports whether the value of node i came masked out of a sink.
+func IsMask(t *schema.Tree, i int) bool {
 	n := &t.Nodes[i]
-	return n.Kind == schema.String && int(n.BodyLen) == len(masked) &&
-		string(t.Data[n.Body>>3:int(n.Body>>3)+len(masked)]) == masked
+	return n.Kind == schema.String && int(n.BodyLen) == len(MaskText) &&
+		string(t.Data[n.Body>>3:int(n.Body>>3)+len(MaskText)]) == MaskText
 }
 
-// redactor finds, for one record, where its masked values show besides in the
+// Redactor finds, for one record, where its masked values show besides in the
 // fields: in its bytes, in the bytes left over, in notes and errors.
-type redactor struct {
+type Redactor struct {
 	Privacy
-	secrets  *dissect.Secrets // of the session, nil where none is masked
-	spans    []dissect.Span   // bytes of Raw, sorted
-	found    []dissect.Span   // those of them that repeat a secret of the session
-	repeats  []int            // nodes that do
-	words    [][2]int         // masked values as text, in text
+	secrets  *Secrets // of the session, nil where none is masked
+	spans    []Span   // bytes of Raw, sorted
+	found    []Span   // those of them that repeat a secret of the session
+	repeats  []int    // nodes that do
+	words    [][2]int // masked values as text, in text
 	text     []byte
 	bytes    []byte // scratch
 	rest     bool   // the bytes left over may hold a masked value
-	declared declarations
+	declared declared
 	got      bool // so may what the error says was there
 	whole    bool // so may all of the body
 }
 
-// prepare looks through a record.
-func (m *redactor) prepare(r *dissect.Record) {
+// Prepare looks through a record.
+func (m *Redactor) Prepare(r *Record) {
 	m.spans, m.found, m.repeats, m.words, m.text = m.spans[:0], m.found[:0], m.repeats[:0], m.words[:0], m.text[:0]
 	m.rest, m.got, m.whole, m.secrets = false, false, false, nil
 	if !m.ShowSecrets {
@@ -89,18 +90,18 @@ func (m *redactor) prepare(r *dissect.Record) {
 	if len(m.spans) < 2 {
 		return
 	}
-	slices.SortFunc(m.spans, func(a, b dissect.Span) int { return cmp.Compare(a.From, b.From) })
+	slices.SortFunc(m.spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 }
 
 // prepareBytes hides what of the record's bytes repeats a secret of its session, or the
 // start or end of one where the record is cut; all of them where a secret may be
 // anywhere.
-func (m *redactor) prepareBytes(r *dissect.Record) {
+func (m *Redactor) prepareBytes(r *Record) {
 	if m.secrets == nil {
 		return
 	}
 	if m.whole = r.Lost && m.secrets.Anywhere || m.formerLogin(r); m.whole {
-		m.found = append(m.found, dissect.Span{From: bodyOf(r), To: len(r.Raw)})
+		m.found = append(m.found, Span{From: bodyOf(r), To: len(r.Raw)})
 		m.rest = len(r.Rest) > 0
 	}
 	m.found = m.secrets.AppendSpans(m.found, r.Raw)
@@ -113,12 +114,12 @@ func (m *redactor) prepareBytes(r *dissect.Record) {
 
 // formerLogin reports whether a record is a packet of which every text is secret and which
 // is not in use any more: a login of old clients, whose numbers may be secret as well.
-func (m *redactor) formerLogin(r *dissect.Record) bool {
+func (m *Redactor) formerLogin(r *Record) bool {
 	return r.Packet != nil && r.Packet.Deprecated != "" && r.Layout != nil && r.Layout.Redaction() == schema.Secret
 }
 
 // bodyOf returns the bytes in front of a record's body, as far as that is known.
-func bodyOf(r *dissect.Record) int {
+func bodyOf(r *Record) int {
 	if r.Lost {
 		return 0
 	}
@@ -135,7 +136,7 @@ func bodyOf(r *dissect.Record) int {
 
 // compare notes node i if it repeats a secret: one with a place on the wire by that, any
 // other by what it says.
-func (m *redactor) compare(t *schema.Tree, i int) {
+func (m *Redactor) compare(t *schema.Tree, i int) {
 	n := &t.Nodes[i]
 	switch {
 	case m.secrets == nil, n.Kind == schema.Struct, n.Kind == schema.Array, n.Kind == schema.Null:
@@ -156,7 +157,7 @@ func (m *redactor) compare(t *schema.Tree, i int) {
 }
 
 // repeated reports whether some bits of the record are among those that repeat a secret.
-func (m *redactor) repeated(off, bits int) bool {
+func (m *Redactor) repeated(off, bits int) bool {
 	for _, s := range m.found {
 		if bits > 0 && off < 8*s.To && 8*s.From < off+bits {
 			return true
@@ -165,15 +166,15 @@ func (m *redactor) repeated(off, bits int) bool {
 	return false
 }
 
-// hidesNode reports whether the value of node i, and all that is below it, is masked.
-func (m *redactor) hidesNode(t *schema.Tree, i int) bool {
+// HidesNode reports whether the value of node i, and all that is below it, is masked.
+func (m *Redactor) HidesNode(t *schema.Tree, i int) bool {
 	return m.hidesField(&t.Nodes[i]) || len(m.repeats) > 0 && slices.Contains(m.repeats, i)
 }
 
 // hide notes the bytes and the text of node i.
-func (m *redactor) hide(r *dissect.Record, i int) {
+func (m *Redactor) hide(r *Record, i int) {
 	n := &r.Body.Nodes[i]
-	if n.Field == withheldRest {
+	if n.Field == WithheldRest {
 		m.rest = true
 		return
 	}
@@ -186,14 +187,14 @@ func (m *redactor) hide(r *dissect.Record, i int) {
 	case schema.Null:
 		return
 	}
-	if m.addWord(&r.Body, i); !placed && n.Size == 0 && !isMask(&r.Body, i) {
-		m.spans = append(m.spans, dissect.Span{From: 0, To: len(r.Raw)}) // it is in there, and nobody knows where
+	if m.addWord(&r.Body, i); !placed && n.Size == 0 && !IsMask(&r.Body, i) {
+		m.spans = append(m.spans, Span{From: 0, To: len(r.Raw)}) // it is in there, and nobody knows where
 	}
 }
 
-func (m *redactor) addBits(off, bits int) {
+func (m *Redactor) addBits(off, bits int) {
 	if bits > 0 {
-		m.spans = append(m.spans, dissect.Span{From: off >> 3, To: (off + bits + 7) >> 3})
+		m.spans = append(m.spans, Span{From: off >> 3, To: (off + bits + 7) >> 3})
 	}
 }
 
@@ -201,14 +202,14 @@ func (m *redactor) addBits(off, bits int) {
 // shorter ones are in every offset.
 const shortWord = 4
 
-func (m *redactor) addWord(t *schema.Tree, i int) {
+func (m *Redactor) addWord(t *schema.Tree, i int) {
 	start, shortest := len(m.text), 1
 	switch n := &t.Nodes[i]; n.Kind {
 	case schema.Text, schema.String:
 		m.text = t.AppendText(m.text, i)
 	case schema.Bytes, schema.GUID:
 		m.bytes = t.AppendBytes(m.bytes[:0], i)
-		m.text = appendHex(m.text, m.bytes)
+		m.text = hex.AppendEncode(m.text, m.bytes)
 	case schema.Uint:
 		m.text, shortest = strconv.AppendUint(m.text, n.Num, 10), shortWord
 	case schema.Int:
@@ -221,33 +222,31 @@ func (m *redactor) addWord(t *schema.Tree, i int) {
 
 // prepareRest hides what was not decoded of a record that should have, or may
 // have, a masked field there: nobody knows how far that field reaches.
-func (m *redactor) prepareRest(r *dissect.Record) {
+func (m *Redactor) prepareRest(r *Record) {
 	if r.Err == nil && len(r.Rest) == 0 {
 		return
 	}
 	m.undecoded(r, m.declared.of(r.Packet, r.Direction.Sender()))
-	if l := r.Layout; l != nil && m.hides(l.Redaction()) {
+	if l := r.Layout; l != nil && m.Hides(l.Redaction()) {
 		m.hideRest(r, true)
 	}
 }
 
 // hideRest hides what was not decoded, and what the error says was there if that is of it.
-func (m *redactor) hideRest(r *dissect.Record, failed bool) {
+func (m *Redactor) hideRest(r *Record, failed bool) {
 	m.rest = true
 	m.got = m.got || failed
 	from := min(decoded(r), len(r.Raw))
-	m.spans = append(m.spans, dissect.Span{From: from, To: len(r.Raw)})
+	m.spans = append(m.spans, Span{From: from, To: len(r.Raw)})
 }
 
-func (m *redactor) undecoded(r *dissect.Record, fields []declaration) {
-	for i := range fields {
-		d := &fields[i]
-		m.undecoded(r, d.members)
-		if !m.hides(d.Redact) {
+func (m *Redactor) undecoded(r *Record, fields []*schema.Field) {
+	for _, f := range fields {
+		if !m.Hides(f.Redact) {
 			continue
 		}
-		failed := r.Err != nil && strings.Contains(r.Err.Path, d.Name)
-		if !failed && holds(&r.Body, d.Field) && zeros(r.Rest) {
+		failed := r.Err != nil && strings.Contains(r.Err.Path, f.Name)
+		if !failed && holds(&r.Body, f) && zeros(r.Rest) {
 			continue
 		}
 		m.hideRest(r, failed)
@@ -265,7 +264,7 @@ func holds(t *schema.Tree, f *schema.Field) bool {
 }
 
 // decoded returns the number of bytes in front of what was not decoded.
-func decoded(r *dissect.Record) int {
+func decoded(r *Record) int {
 	end := 0
 	for i := range r.Body.Nodes {
 		n := &r.Body.Nodes[i]
@@ -280,8 +279,15 @@ func decoded(r *dissect.Record) int {
 	return max(0, len(r.Raw)-len(r.Rest))
 }
 
-// covers reports whether the byte of Raw at offset i is masked.
-func (m *redactor) covers(i int) bool {
+// HidesRest reports whether the bytes left over are masked, all of them.
+func (m *Redactor) HidesRest() bool { return m.rest }
+
+// Spans returns the bytes of Raw that are masked, sorted; they may overlap. They are
+// valid until the next Prepare.
+func (m *Redactor) Spans() []Span { return m.spans }
+
+// Covers reports whether the byte of Raw at offset i is masked.
+func (m *Redactor) Covers(i int) bool {
 	for _, s := range m.spans {
 		if s.From > i {
 			break
@@ -293,14 +299,14 @@ func (m *redactor) covers(i int) bool {
 	return false
 }
 
-// covered reports whether a part of what node n holds is masked.
-func (m *redactor) covered(n *schema.Node) bool {
+// Covered reports whether a part of what node n holds is masked.
+func (m *Redactor) Covered(n *schema.Node) bool {
 	from, to := int(n.Body)>>3, int(n.Body)>>3+int(n.BodyLen)
-	return slices.ContainsFunc(m.spans, func(s dissect.Span) bool { return s.From < to && from < s.To })
+	return slices.ContainsFunc(m.spans, func(s Span) bool { return s.From < to && from < s.To })
 }
 
-// leaks reports whether a text repeats a masked value.
-func (m *redactor) leaks(text string) bool {
+// Leaks reports whether a text repeats a masked value.
+func (m *Redactor) Leaks(text string) bool {
 	for _, w := range m.words {
 		if containsBytes(text, m.text[w[0]:w[1]]) {
 			return true
@@ -309,20 +315,20 @@ func (m *redactor) leaks(text string) bool {
 	return m.secrets.Within(text)
 }
 
-// clean returns text, or the mask where it repeats a masked value.
-func (m *redactor) clean(text string) string {
-	if m.leaks(text) {
-		return masked
+// Clean returns text, or the mask where it repeats a masked value.
+func (m *Redactor) Clean(text string) string {
+	if m.Leaks(text) {
+		return MaskText
 	}
 	return text
 }
 
-// errorGot returns what the error says was there.
-func (m *redactor) errorGot(r *dissect.Record) string {
+// ErrorGot returns what the error says was there.
+func (m *Redactor) ErrorGot(r *Record) string {
 	if m.got {
-		return masked
+		return MaskText
 	}
-	return m.clean(r.Err.Got)
+	return m.Clean(r.Err.Got)
 }
 
 func containsBytes(text string, word []byte) bool {
@@ -332,49 +338,4 @@ func containsBytes(text string, word []byte) bool {
 		}
 	}
 	return false
-}
-
-// appendRaw appends the bytes of a record as hex, masked ones as **.
-func (m *redactor) appendRaw(dst []byte, r *dissect.Record) []byte {
-	from := 0
-	for _, s := range m.spans {
-		to := min(s.To, len(r.Raw))
-		if to <= from {
-			continue
-		}
-		start := max(from, s.From)
-		dst = appendHex(dst, r.Raw[from:start])
-		for range to - start {
-			dst = append(dst, "**"...)
-		}
-		from = to
-	}
-	return appendHex(dst, r.Raw[from:])
-}
-
-// appendError appends the error of a record as wire.Error has it, escaped and
-// without masked values.
-func (m *redactor) appendError(dst []byte, r *dissect.Record) []byte {
-	e := r.Err
-	dst = appendEscaped(dst, e.Layer)
-	if e.Path != "" {
-		dst = appendEscaped(append(dst, '/'), e.Path)
-	}
-	dst = strconv.AppendInt(append(dst, " at byte "...), int64(e.Offset), 10)
-	if e.Bit != 0 {
-		dst = strconv.AppendInt(append(dst, " bit "...), int64(e.Bit), 10)
-	}
-	if e.Size > 0 {
-		dst = strconv.AppendInt(append(dst, " of "...), int64(e.Size), 10)
-	}
-	dst = appendEscaped(append(dst, ": want "...), m.clean(e.Want))
-	if e.Got != "" {
-		joint := ", got "
-		if strings.HasSuffix(e.Got, "left") {
-			joint = ", "
-		}
-		dst = appendEscaped(append(dst, joint...), m.errorGot(r))
-	}
-	dst = append(append(dst, " ("...), e.Kind.String()...)
-	return append(dst, ')')
 }

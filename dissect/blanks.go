@@ -1,29 +1,28 @@
-package sink
+package dissect
 
 import (
 	"encoding/binary"
 
-	"opscope/dissect"
 	"opscope/schema"
 )
 
 // Blanks finds what of a record's bytes is to be masked, for whoever writes packets.
 type Blanks struct {
-	redact redactor
-	list   []dissect.Blank
+	redact Redactor
+	list   []Blank
 }
 
 // NewBlanks returns a Blanks that hides what p hides.
-func NewBlanks(p Privacy) *Blanks { return &Blanks{redact: redactor{Privacy: p}} }
+func NewBlanks(p Privacy) *Blanks { return &Blanks{redact: Redactor{Privacy: p}} }
 
 // Of returns the blanks of a record, valid until the next call.
-func (b *Blanks) Of(r *dissect.Record) []dissect.Blank {
+func (b *Blanks) Of(r *Record) []Blank {
 	b.list = b.list[:0]
 	m := &b.redact
-	if r.Type != dissect.FrameRecord {
+	if r.Type != FrameRecord {
 		return nil
 	}
-	m.prepare(r)
+	m.Prepare(r)
 	t := &r.Body
 	for i := 0; i < len(t.Nodes); i++ {
 		switch {
@@ -42,24 +41,24 @@ func (b *Blanks) Of(r *dissect.Record) []dissect.Blank {
 		found = found[1:] // the first is all of the body, whose values are masked one by one
 	}
 	for _, s := range found {
-		b.add(8*s.From, 8*s.To, dissect.FillBytes)
+		b.add(8*s.From, 8*s.To, FillBytes)
 	}
 	if from := decoded(r); m.rest || m.whole {
-		b.add(8*min(from, len(r.Raw)), 8*len(r.Raw), dissect.FillBytes)
+		b.add(8*min(from, len(r.Raw)), 8*len(r.Raw), FillBytes)
 	}
 	return b.list
 }
 
 // value adds the bits of node i that are its value alone.
-func (b *Blanks) value(r *dissect.Record, i int) {
+func (b *Blanks) value(r *Record, i int) {
 	n := &r.Body.Nodes[i]
 	body := int(n.Body)
 	switch n.Kind {
 	case schema.Struct, schema.Array, schema.Null:
 	case schema.Text:
-		b.add(body, body+8*int(n.BodyLen), dissect.FillText)
+		b.add(body, body+8*int(n.BodyLen), FillText)
 	case schema.Bytes, schema.GUID, schema.String:
-		b.add(body, body+8*int(n.BodyLen), dissect.FillBytes)
+		b.add(body, body+8*int(n.BodyLen), FillBytes)
 	default:
 		b.number(r, n)
 	}
@@ -67,10 +66,10 @@ func (b *Blanks) value(r *dissect.Record, i int) {
 
 // number adds the bits of a number. In a Protocol Buffers message its field number stands in
 // front of it, unless it is one of several in a row.
-func (b *Blanks) number(r *dissect.Record, n *schema.Node) {
+func (b *Blanks) number(r *Record, n *schema.Node) {
 	from, to := int(n.Off), int(n.Off)+int(n.Len)
 	if n.Field == nil || n.Field.Number == 0 {
-		b.add(from, to, dissect.FillNumber)
+		b.add(from, to, FillNumber)
 		return
 	}
 	if from&7 == 0 && to <= 8*len(r.Raw) {
@@ -79,15 +78,15 @@ func (b *Blanks) number(r *dissect.Record, n *schema.Node) {
 			from += 8 * size
 		}
 	}
-	fill := dissect.FillNumber
+	fill := FillNumber
 	if n.Field.Wire == schema.WireVarint {
-		fill = dissect.FillVarint
+		fill = FillVarint
 	}
 	b.add(from, to, fill)
 }
 
-func (b *Blanks) add(from, to int, fill dissect.Fill) {
+func (b *Blanks) add(from, to int, fill Fill) {
 	if from < to {
-		b.list = append(b.list, dissect.Blank{From: from, To: to, Fill: fill})
+		b.list = append(b.list, Blank{From: from, To: to, Fill: fill})
 	}
 }

@@ -1,0 +1,128 @@
+package sink
+
+import (
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"opscope/dissect"
+)
+
+// Opcodes counts records by message and direction. It is a Sink that prints nothing.
+type Opcodes struct {
+	rows    listing[*OpcodeCount]
+	records int
+	bytes   int64
+	span    time.Duration
+}
+
+// OpcodeCount is the records of one message in one direction.
+type OpcodeCount struct {
+	Protocol  string  `json:"protocol"`
+	Direction string  `json:"dir"`
+	Transport string  `json:"transport"`
+	Message   string  `json:"message"`
+	Opcode    int     `json:"opcode"` // -1 for none
+	Count     int     `json:"count"`
+	Share     float64 `json:"share"` // of all records, from 0 to 1
+	Rate      float64 `json:"per_second"`
+	Bytes     int64   `json:"bytes"`
+	Size      Range   `json:"size"`
+	Mean      float64 `json:"mean_size"`
+	Errors    int     `json:"errors"`  // records with one
+	Unknown   string  `json:"unknown"` // the code of the note that says so; empty for what has a layout
+}
+
+// OpcodeReport is the records of some captures by message.
+type OpcodeReport struct {
+	Records  int            `json:"records"`
+	Bytes    int64          `json:"bytes"`
+	Seconds  float64        `json:"seconds"` // that the captures cover
+	Opcodes  []*OpcodeCount `json:"opcodes"`
+	Unlisted int            `json:"unlisted"` // records of kinds beyond those that the list has room for
+}
+
+// Flush does nothing.
+func (o *Opcodes) Flush() error { return nil }
+
+// AddSpan adds the time that a capture covers.
+func (o *Opcodes) AddSpan(s *dissect.Summary) { o.span += s.Last.Sub(s.First) }
+
+// Write takes one record.
+func (o *Opcodes) Write(r *dissect.Record) error {
+	if r.Type != dissect.FrameRecord {
+		return nil
+	}
+	o.records++
+	o.bytes += int64(r.Size)
+	k := what{protocol: r.Protocol, direction: r.Direction, transport: r.Transport, opcode: r.Opcode, message: r.Message}
+	c, ok := o.rows.row(k, func() *OpcodeCount {
+		return &OpcodeCount{
+			Protocol: r.Protocol, Direction: r.Direction.String(), Transport: r.Transport.String(), Message: r.Message, Opcode: r.Opcode,
+		}
+	})
+	if !ok {
+		return nil
+	}
+	c.Size.add(r.Size, c.Count == 0)
+	c.Count++
+	c.Bytes += int64(r.Size)
+	if r.Err != nil {
+		c.Errors++
+	}
+	for i := range r.Notes {
+		switch code := r.Notes[i].Code; code {
+		case "unknown_opcode", "unknown_packet_id", "unknown_body":
+			c.Unknown = code
+		}
+	}
+	return nil
+}
+
+// Report returns what was counted so far: by protocol, the commonest first.
+func (o *Opcodes) Report() *OpcodeReport {
+	r := &OpcodeReport{
+		Records: o.records, Bytes: o.bytes, Seconds: o.span.Seconds(), Unlisted: o.rows.extra,
+		Opcodes: sorted(&o.rows, func(c *OpcodeCount) int { return c.Count }),
+	}
+	for _, c := range r.Opcodes {
+		c.Share = float64(c.Count) / float64(o.records)
+		c.Mean = float64(c.Bytes) / float64(c.Count)
+		if o.span > 0 {
+			c.Rate = float64(c.Count) / r.Seconds
+		}
+	}
+	return r
+}
+
+// WriteJSON writes a report as one line of JSON.
+func (r *OpcodeReport) WriteJSON(w io.Writer) error { return writeObject(w, r) }
+
+// WriteText writes a report as a table with the sum below it.
+func (r *OpcodeReport) WriteText(w io.Writer) error {
+	rows := make([][]string, 0, len(r.Opcodes)+1)
+	for _, c := range r.Opcodes {
+		errors := ""
+		if c.Errors > 0 {
+			errors = grouped(int64(c.Errors))
+		}
+		rows = append(rows, []string{
+			c.Protocol, c.Direction, c.Transport, string(appendEscaped(nil, c.Message)), opcodeText(c.Opcode), grouped(int64(c.Count)),
+			strconv.FormatFloat(100*c.Share, 'f', 1, 64) + "%", strconv.FormatFloat(c.Rate, 'f', 1, 64), grouped(c.Bytes), c.Size.String(),
+			strconv.FormatFloat(c.Mean, 'f', 1, 64), errors, c.Unknown,
+		})
+	}
+	header := []string{"protocol", "dir", "over", "message", "opcode", "count", "share", "per s", "bytes", "size", "mean", "errors", "unknown"}
+	rows = append(rows, slices.Concat([]string{"all", "", "", "", "", grouped(int64(r.Records)), "", "", grouped(r.Bytes)}, make([]string, 4)))
+	var b strings.Builder
+	if err := WriteTable(&b, header, rows); err != nil {
+		return err
+	}
+	if r.Unlisted > 0 {
+		b.WriteString("\nrecords of further kinds, not listed: " + grouped(int64(r.Unlisted)) + "\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
