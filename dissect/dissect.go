@@ -168,12 +168,15 @@ type Record struct {
 	Packet   *schema.Packet
 	Layout   *schema.Layout
 	Envelope Envelope
+	Stream   int           // the same for records whose sequences count together, 0 where none counts
 	Context  schema.Origin // the least sure table entry that the body was read with
 	Head     schema.Tree   // fields of the envelope beside those in Envelope, where it has more; as Body
 	Body     schema.Tree   // decoded fields; positions count from the start of Raw
 	Raw      []byte        // the whole record as it stood on the wire
 	Size     int           // bytes of the record on the wire
 	Offset   int64         // where it starts, in its datagram or stream
+	Zero     uint32        // TCP sequence number of the stream's offset 0
+	Made     bool          // Raw was put together, and stands nowhere on the wire as it is
 	Rest     []byte        // bytes after the last field, part of Raw
 	Ack      Ack
 	Acks     Acks // of an acknowledgement; Packet and Message are empty for others

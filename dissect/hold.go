@@ -45,6 +45,7 @@ type Hold struct {
 	seed  maphash.Seed // for the sums of payloads that streams compare
 	root  held         // of the ring: root.next is the oldest, root.prev the newest
 	out   []*held      // taken, and not pushed yet
+	runs  int          // of sequences, of all streams
 
 	now      time.Time // running maximum of capture time
 	wall     time.Time // last wall time, zero without

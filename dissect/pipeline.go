@@ -338,10 +338,7 @@ func (r *run) undecodable(err error) {
 // it is there.
 func (r *run) fragment(h *Headers) bool {
 	d, verdict := r.fragments.Add(&reassembly.Fragment{
-		Key: reassembly.FragmentKey{
-			Src: h.Src, Dst: h.Dst, ID: h.Piece.ID, Link: uint32(h.Tunnel) ^ uint32(h.Tunnel>>32), Protocol: h.Protocol,
-		},
-		Offset: h.Piece.Offset, More: h.Piece.More, Payload: h.Payload, Length: h.PayloadLength,
+		Key: fragmentKey(h), Offset: h.Piece.Offset, More: h.Piece.More, Payload: h.Payload, Length: h.PayloadLength,
 		Packet: r.packet.Number, Time: r.packet.Time,
 	})
 	if verdict != reassembly.Complete {
@@ -357,6 +354,13 @@ func (r *run) fragment(h *Headers) bool {
 		return false
 	}
 	return true
+}
+
+// fragmentKey says which datagram a fragment is of.
+func fragmentKey(h *Headers) reassembly.FragmentKey {
+	return reassembly.FragmentKey{
+		Src: h.Src, Dst: h.Dst, ID: h.Piece.ID, Link: uint32(h.Tunnel) ^ uint32(h.Tunnel>>32), Protocol: h.Protocol,
+	}
 }
 
 // orphans reports datagrams of which only a part was captured.
@@ -853,6 +857,9 @@ func (r *run) record(c *Carrier, t Type) *Record {
 	if f := c.Flow; f != nil {
 		rec.Flow, rec.Transport = f.ID, f.Transport
 		rec.Src, rec.Dst = f.Ends[c.side], f.Ends[c.side.Peer()]
+		if f.conn != nil {
+			rec.Zero = f.conn.Zero(c.side)
+		}
 		if s := f.Session; s != nil {
 			rec.Session, rec.Protocol = s.ID, s.Name
 			rec.Secrets = &s.secrets

@@ -493,7 +493,7 @@ func TestMan(t *testing.T) {
 // TestExamples runs the examples of the help that read a capture of this
 // repository; all commands that do something have some, and a line that says what for.
 func TestExamples(t *testing.T) {
-	t.Chdir("../..")
+	likeRepository(t)
 	var visit func(c *cobra.Command)
 	visit = func(c *cobra.Command) {
 		for _, sub := range c.Commands() {
@@ -510,6 +510,23 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	visit(newRoot(streams{}))
+}
+
+// likeRepository goes to a directory that has what the repository has, and takes what
+// examples write.
+func likeRepository(t *testing.T) {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"cmd", "pcaps", "schema", "testdata"} {
+		from, err := filepath.Abs("../../" + name)
+		if err == nil {
+			err = os.Symlink(from, filepath.Join(dir, name))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
 }
 
 var shellWord = regexp.MustCompile(`'[^']*'|\S+`)

@@ -55,6 +55,9 @@ type decodeOptions struct {
 	packetFilter string
 	secrets      bool
 	personal     bool
+	write        string
+	print        bool
+	mask         bool
 	color        string
 	width        int
 	numeric      bool
@@ -84,6 +87,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
   opscope decode -T json pcaps/wulfram/session.pcapng | jq .message
   opscope decode -T csv -e time -e message -e entity_id pcaps/wulfram/session.pcapng
   opscope decode --tables pcaps/wulfram/session.pcapng
+  opscope decode -q -w commented.pcapng --mask pcaps/wulfram/session.pcapng
   opscope decode --proto cmd/refserver/internal/mmo/testserver/messages pcaps/mmo/enter.pcapng
   tcpdump -i lo -w - | opscope decode -d udp.port==7777,wulfram -`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -95,6 +99,9 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	f.SortFlags = false
 	inputFlags(f, &o)
 	printFlags(c, &o)
+	f.StringVarP(&o.write, "write", "w", "", "write the packets of the records that are shown to this pcapng `FILE`, - for standard output, with the records as comments")
+	f.BoolVar(&o.print, "print", false, "with -w -, print the records all the same, on standard error")
+	f.BoolVar(&o.mask, "mask", false, "with -w, mask in the packets what is masked in the records; lengths stay, checksums are mended")
 	return c
 }
 
@@ -177,9 +184,21 @@ func sessionFlags(f *pflag.FlagSet, o *decodeOptions) {
 
 // decode reads the files in turn.
 func decode(ctx context.Context, s streams, files []string, o *decodeOptions) error {
+	stdout := s.out
+	switch {
+	case o.write == "" && (o.mask || o.print):
+		return usage("--mask and --print are about the packets of -w, which is not there\ntry: -w FILE")
+	case o.mask && o.secrets:
+		return usage("--mask masks what --show-secrets shows\ntry: one of them")
+	case o.write == "-":
+		s.out = s.err
+	}
 	d, err := newDecoding(s, o)
 	if err != nil {
 		return err
+	}
+	if o.write != "" {
+		return d.save(ctx, files, stdout)
 	}
 	return d.files(ctx, files)
 }
@@ -198,7 +217,7 @@ func (d *decoding) files(ctx context.Context, files []string) error {
 			}
 		}
 		err := d.file(ctx, i, name)
-		if errors.Is(err, errEnough) || errors.Is(err, errInterrupted) {
+		if d.over || errors.Is(err, errEnough) || errors.Is(err, errInterrupted) {
 			break
 		}
 		if err == nil {
@@ -241,6 +260,8 @@ type decoding struct {
 	limits    *limits
 	wants     func(*dissect.Record) bool // says which records there are; nil for all
 	selection
+	over   bool    // records were shown, though the run goes on
+	saving *saving // nil without -w
 }
 
 func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
@@ -380,10 +401,18 @@ func (d *decoding) parseDecodeAs(rule string) (a dissect.Assignment, err error) 
 
 // Write shows a record if it is wanted, and ends the run after enough of them.
 func (d *decoding) Write(r *dissect.Record) error {
-	if d.wants != nil && !d.wants(r) {
+	if d.saving != nil {
+		d.saving.see(r)
+	}
+	if d.over || d.wants != nil && !d.wants(r) {
 		return nil
 	}
-	return d.take(r, d.count, d.quiet || d.tables)
+	err := d.take(r, d.count, (d.quiet || d.tables) && d.saving == nil)
+	if d.mask && errors.Is(err, errEnough) {
+		d.over = true // what follows may say what is secret in packets that were shown
+		return nil
+	}
+	return err
 }
 
 // Flush writes out what is buffered.
@@ -411,6 +440,9 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 	d.window.Reset()
 	var result *dissect.Result
 	if f.Format() == capture.NDJSON {
+		if d.saving != nil {
+			return usage("%s: holds records, and -w writes packets\ntry: -w on the capture that the records came from", name)
+		}
 		if d.checks {
 			return usage("%s: holds records, and rules look at packets, too\ntry: the capture that the records came from", name)
 		}
@@ -420,6 +452,11 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 		result, err = d.records(ctx, name, f.Text())
 	} else {
 		result, err = d.packets(ctx, f, index, name == "-")
+	}
+	if d.saving != nil {
+		if e := d.saving.end(func() (*capture.File, error) { return d.reopen(name) }, name, packetsOf(result)); e != nil {
+			return d.saving.failed(e)
+		}
 	}
 	var link *dissect.UnsupportedLinkError
 	if errors.As(err, &link) {
@@ -471,10 +508,23 @@ func nothingIn(s *dissect.Summary) string {
 }
 
 func (d *decoding) open(ctx context.Context, name string) (*capture.File, error) {
-	if name != "-" {
-		return d.limits.capture.Open(name)
+	if d.saving != nil {
+		d.saving.begin()
 	}
-	return d.limits.capture.OpenReader(name, newStandardInput(ctx, d.in, d.out))
+	switch {
+	case name != "-" && (d.saving == nil || !readOnce(name)):
+		return d.limits.capture.Open(name)
+	case d.saving == nil:
+		return d.limits.capture.OpenReader(name, newStandardInput(ctx, d.in, d.out))
+	case name == "-":
+		return d.openKept(name, newStandardInput(ctx, d.in, d.out))
+	}
+	pipe, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	d.saving.pipe = pipe
+	return d.openKept(name, pipe)
 }
 
 // packets dissects a capture.

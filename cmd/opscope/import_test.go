@@ -48,6 +48,7 @@ var edges = map[string][]string{
 	"golang.org/x/net":                      {"opscope/dissect/capture"},
 	"golang.org/x/sys":                      {"opscope/dissect/capture"},
 	"google.golang.org/protobuf":            {"opscope/schema", "opscope/dissect/mmo"},
+	"gonum.org/v1/plot":                     {"opscope/cmd"},
 	"github.com/santhosh-tekuri/jsonschema": {}, // tests only
 	"github.com/creack/pty":                 {}, // tests only
 }

@@ -212,7 +212,7 @@ start; 130 second interrupt.`,
 	root.PersistentPreRun = s.page
 	root.AddCommand(
 		paging(newDecode(s)), newSniff(s), paging(newFollow(s)), paging(newLadder(s)), paging(newVerify(s)), paging(newDiff(s)),
-		paging(newUnknown(s)), paging(newOpcodes(s)), newSchema(s),
+		paging(newUnknown(s)), paging(newOpcodes(s)), newPlot(s), newSchema(s),
 		paging(newNotes(s)), newVersion(s), newFilter(), newMan(root, s),
 	)
 	root.InitDefaultCompletionCmd()

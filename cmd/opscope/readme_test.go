@@ -68,7 +68,7 @@ func TestReadmeCommands(t *testing.T) {
 // repository.
 func TestReadmeExamples(t *testing.T) {
 	text := string(readFile(t, readme))
-	t.Chdir("../..")
+	likeRepository(t)
 	run := 0
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		for line := range strings.Lines(block[1]) {
