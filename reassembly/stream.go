@@ -41,6 +41,7 @@ type stream struct {
 	strayEnd uint32 // sequence number after it
 
 	head, tail   *held
+	heldEnd      int64 // behind the last byte that is held, of those with bytes
 	heldBytes    int
 	heldSegments int
 	finSeen      held // stands for the FIN while it waits: packet and times
