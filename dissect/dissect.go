@@ -168,12 +168,15 @@ type Record struct {
 	Packet   *schema.Packet
 	Layout   *schema.Layout
 	Envelope Envelope
+	Stream   int           // the same for records whose sequences count together, 0 where none counts
 	Context  schema.Origin // the least sure table entry that the body was read with
 	Head     schema.Tree   // fields of the envelope beside those in Envelope, where it has more; as Body
 	Body     schema.Tree   // decoded fields; positions count from the start of Raw
 	Raw      []byte        // the whole record as it stood on the wire
 	Size     int           // bytes of the record on the wire
 	Offset   int64         // where it starts, in its datagram or stream
+	Zero     uint32        // TCP sequence number of the stream's offset 0
+	Made     bool          // Raw was put together, and stands nowhere on the wire as it is
 	Rest     []byte        // bytes after the last field, part of Raw
 	Ack      Ack
 	Acks     Acks // of an acknowledgement; Packet and Message are empty for others
@@ -192,6 +195,7 @@ type Record struct {
 	Code           string // state of the session, or code of the event
 	Text           string
 	Client, Server netip.AddrPort
+	Joined         bool // of a SessionRecord: the session began before the capture
 }
 
 // Acks is what an acknowledgement names.
@@ -254,6 +258,8 @@ func (d *Datagram) Locate(r *Record, from, to int) {
 
 // Protocol is one game protocol. It has no state of its own.
 type Protocol interface {
+	// Head returns what is known of the protocol before its layouts are loaded.
+	Head() (schema.Head, error)
 	// Schema returns the protocol's layouts.
 	Schema() (*schema.Protocol, error)
 	// Recognize judges the first bytes that one side of a flow sent, of a stream or

@@ -241,5 +241,6 @@ func (t *flowTable) unlink(f *Flow) {
 
 func (t *flowTable) remove(f *Flow) {
 	t.unlink(f)
+	f.prev, f.next = nil, nil // so that one which is still known keeps no others alive
 	delete(t.flows, f.key)
 }

@@ -82,7 +82,7 @@ func (r *run) recognize(p Protocol, t schema.Transport, data []byte) (by schema.
 	if r.options.Guard {
 		defer func() {
 			if v := recover(); v != nil {
-				r.defect(v, r.schemas[p].Name, r.packets)
+				r.defect(v, r.names[p], r.packets)
 				by, as = schema.AnySender, Foreign
 			}
 		}()

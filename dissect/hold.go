@@ -45,6 +45,7 @@ type Hold struct {
 	seed  maphash.Seed // for the sums of payloads that streams compare
 	root  held         // of the ring: root.next is the oldest, root.prev the newest
 	out   []*held      // taken, and not pushed yet
+	runs  int          // of sequences, of all streams
 
 	now      time.Time // running maximum of capture time
 	wall     time.Time // last wall time, zero without
@@ -65,8 +66,20 @@ type Hold struct {
 
 	free      *held // by next
 	freeCount int
-	freeBytes int // that the free ones keep
+	trees     []trees // that records on their way here are decoded into, without a record now
+	nodes     arena[schema.Node]
+	copies    arena[byte]
 }
+
+// trees is memory for the trees of a record. It grows with the largest of them, so that
+// only a record on its way has one: one in the queue has what it needs in the arenas.
+type trees struct{ head, body []schema.Node }
+
+// What a slab of the arenas holds: many records, or a large one.
+const (
+	slabNodes = 4096
+	slabBytes = 64 << 10
+)
 
 // HoldStats counts what a Hold did.
 type HoldStats struct {
@@ -80,12 +93,14 @@ type HoldStats struct {
 type held struct {
 	record   Record
 	fault    wire.Error // a copy of what record.Err points to
-	bytes    []byte     // copies of what the record borrowed
-	weight   int        // counted against HoldBytes
-	since    time.Time  // capture time of its arrival
-	wall     time.Time  // wall time of its arrival, zero when not known
-	serial   uint64     // tells one use from the next; 0 for a free one
-	deferred Deferred   // what waits here; nil for a record
+	kept     bool       // nodes and bytes are in the arenas
+	nodes    *slab[schema.Node]
+	copies   *slab[byte]
+	weight   int       // counted against HoldBytes
+	since    time.Time // capture time of its arrival
+	wall     time.Time // wall time of its arrival, zero when not known
+	serial   uint64    // tells one use from the next; 0 for a free one
+	deferred Deferred  // what waits here; nil for a record
 	ticket   *Ticket
 	after    *held // acknowledgements to follow it, by next
 
@@ -120,6 +135,7 @@ type Deferred interface {
 func NewHold(sink Sink, limit time.Duration) *Hold {
 	h := &Hold{sink: sink, limit: max(limit, 0), seed: maphash.MakeSeed(), mostRecords: HoldRecords, mostBytes: HoldBytes}
 	h.root.next, h.root.prev = &h.root, &h.root
+	h.nodes.size, h.copies.size = slabNodes, slabBytes
 	return h
 }
 
@@ -380,7 +396,7 @@ func (h *Hold) put(e, at *held) {
 	if at.prev == &h.root && !h.waits(e) {
 		h.release(e)
 	} else {
-		e.keep()
+		h.keep(e)
 		h.link(e, at)
 	}
 	h.putAll(after, at)
@@ -460,53 +476,77 @@ func (h *Hold) take() *held {
 	} else {
 		h.free = e.next
 		h.freeCount--
-		h.freeBytes -= e.size()
 		e.next = nil
 	}
 	h.serial++
 	e.serial = h.serial
-	e.record.clear()
+	r := &e.record
+	r.clear()
+	if last := len(h.trees) - 1; last >= 0 {
+		r.Head.Nodes, r.Body.Nodes = h.trees[last].head, h.trees[last].body
+		h.trees = h.trees[:last]
+	}
 	return e
 }
 
-// recycle ends the use of e. The free ones keep as much memory as the queue may.
+// recycle ends the use of e.
 func (h *Hold) recycle(e *held) {
 	if e.ticket != nil {
 		e.ticket.held = nil
 		e.ticket = nil
 	}
+	if e.kept {
+		h.nodes.done(e.nodes)
+		h.copies.done(e.copies)
+		e.kept, e.nodes, e.copies = false, nil, nil
+	} else {
+		h.takeTrees(&e.record)
+	}
+	e.record.Head, e.record.Body, e.record.Secrets = schema.Tree{}, schema.Tree{}, nil // they keep others alive
 	e.serial, e.weight, e.deferred, e.after = 0, 0, nil, nil
-	if h.freeCount >= h.mostRecords || h.freeBytes+e.size() > h.mostBytes {
+	if h.freeCount >= h.mostRecords {
 		return
 	}
 	h.freeCount++
-	h.freeBytes += e.size()
 	e.next = h.free
 	h.free = e
 }
 
-// size returns the bytes of memory that e keeps for its next use.
-func (e *held) size() int {
-	return cap(e.bytes) + nodeBytes*(cap(e.record.Body.Nodes)+cap(e.record.Head.Nodes))
+// takeTrees takes back the memory that r was decoded into.
+func (h *Hold) takeTrees(r *Record) {
+	if cap(r.Head.Nodes)+cap(r.Body.Nodes) > 0 {
+		h.trees = append(h.trees, trees{r.Head.Nodes[:0], r.Body.Nodes[:0]})
+	}
 }
 
-// keep copies what the record borrows to memory of its own.
+// keep copies what e's record borrows, and its trees, into the arenas.
 //
 // NB: Body.Data starts where Raw does. It may be a whole datagram, of which only
 // what Raw and the nodes cover is kept. Rest is copied apart, so that it need not
 // be the end of Raw.
-func (e *held) keep() {
+func (h *Hold) keep(e *held) {
 	r := &e.record
 	data := r.Raw
 	if n := extent(&r.Body); n > len(data) {
 		data = r.Body.Data[:n]
 	}
-	e.bytes = append(append(e.bytes[:0], data...), r.Rest...)
-	e.weight = len(e.bytes) + nodeBytes*(len(r.Body.Nodes)+len(r.Head.Nodes))
-	r.Rest = e.bytes[len(data):]
-	r.Body.Data = slices.Clip(e.bytes[:min(len(data), len(r.Body.Data))])
-	r.Raw = slices.Clip(e.bytes[:len(r.Raw)])
+	var own []byte
+	own, e.copies = h.copies.room(len(data) + len(r.Rest))
+	copy(own[copy(own, data):], r.Rest)
+	r.Rest = own[len(data):]
+	r.Body.Data = slices.Clip(own[:min(len(data), len(r.Body.Data))])
+	r.Raw = slices.Clip(own[:len(r.Raw)])
 	r.Head.Data = r.Raw
+
+	heads := len(r.Head.Nodes)
+	var nodes []schema.Node
+	nodes, e.nodes = h.nodes.room(heads + len(r.Body.Nodes))
+	copy(nodes[copy(nodes, r.Head.Nodes):], r.Body.Nodes)
+	h.takeTrees(r)
+	r.Head.Nodes, r.Body.Nodes = nodes[:heads:heads], nodes[heads:]
+
+	e.kept = true
+	e.weight = len(own) + nodeBytes*len(nodes)
 	if r.Err != nil {
 		e.fault = *r.Err
 		r.Err = &e.fault
@@ -528,8 +568,6 @@ func (r *Record) clear() {
 	*r = Record{
 		Packets:  r.Packets[:0],
 		Notes:    r.Notes[:0],
-		Head:     schema.Tree{Nodes: r.Head.Nodes[:0]},
-		Body:     schema.Tree{Nodes: r.Body.Nodes[:0]},
 		Opcode:   -1,
 		Envelope: NoEnvelope,
 		Ack:      Ack{RTT: -1},

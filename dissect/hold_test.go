@@ -253,8 +253,40 @@ func TestHoldEvictsWhenThereAreTooManyBytes(t *testing.T) {
 		t.Errorf("bytes: got %d, want %d", h.bytes, HoldBytes)
 	}
 	h.Close()
-	if h.bytes != 0 || h.records != 0 || h.freeBytes > HoldBytes {
-		t.Errorf("after the end: %d bytes, %d records, %d bytes free", h.bytes, h.records, h.freeBytes)
+	if free := slabBytes * len(h.copies.free); h.bytes != 0 || h.records != 0 || free > HoldBytes {
+		t.Errorf("after the end: %d bytes, %d records, %d bytes free", h.bytes, h.records, free)
+	}
+}
+
+// TestHoldKeepsWhatRecordsHave has one large record among many small ones go through the
+// queue, again and again: the memory of it is not that of each.
+func TestHoldKeepsWhatRecordsHave(t *testing.T) {
+	h := NewHold(&journal{}, DefaultHold)
+	now := 0
+	turn := func(count int) {
+		for i := range count {
+			r := take(h, "r", 1, now, AckPending)
+			r.Raw = make([]byte, 10)
+			n := 4
+			if i%100 == 0 {
+				n = 2000
+			}
+			for range n {
+				r.Body.Nodes = append(r.Body.Nodes, schema.Node{Len: 8})
+			}
+			h.Push(r)
+		}
+		now += 3000
+		h.Advance(at(now))
+	}
+	for range 50 {
+		turn(500) // 10,000 nodes of large records, 2,000 of small ones
+	}
+	if got := len(h.nodes.free) + 1; got > 6 {
+		t.Errorf("%d slabs of %d nodes for 12,000 of them at a time", got, slabNodes)
+	}
+	if got := len(h.trees); got > 2 {
+		t.Errorf("%d pairs of trees, and there is one record at a time", got)
 	}
 }
 

@@ -124,6 +124,18 @@ type cursor struct {
 	tunnels int // entered so far
 
 	mostTunnels int
+	sums        *[]checksum // takes what is passed, where somebody wants it
+}
+
+// checksum is where a checksum stands, and what it covers beside addresses: offsets from
+// the first byte of what is decoded.
+type checksum struct{ at, from, to int }
+
+// sum notes a checksum some bytes from here, which covers all from here to the end of the layer.
+func (c *cursor) sum(at int) {
+	if c.sums != nil {
+		*c.sums = append(*c.sums, checksum{c.offset + at, c.offset, c.end})
+	}
 }
 
 // rest returns what the layers so far carry, as far as captured.
@@ -186,6 +198,8 @@ type LinkDecoder struct {
 	Owned func(port uint16) bool
 	// Tunnels is how deep tunnels may lie in each other; 0 means 4.
 	Tunnels int
+
+	sums *[]checksum // takes the checksums of each packet, outer ones first
 }
 
 // Decode reads the headers of p into h, of which nothing is kept from before.
@@ -196,7 +210,7 @@ type LinkDecoder struct {
 // broken header begins. That the capture cut the payload is no error.
 func (d *LinkDecoder) Decode(h *Headers, p *Packet) error {
 	*h = Headers{}
-	h.at = cursor{data: p.Data, end: max(p.Length, len(p.Data)), mostTunnels: cmp.Or(d.Tunnels, maxTunnels)}
+	h.at = cursor{data: p.Data, end: max(p.Length, len(p.Data)), mostTunnels: cmp.Or(d.Tunnels, maxTunnels), sums: d.sums}
 	err := d.link(h, p.Link)
 	h.settle()
 	return err
@@ -207,7 +221,7 @@ func (d *LinkDecoder) Decode(h *Headers, p *Packet) error {
 // long the payload was on the wire. Offsets in errors count from its first byte.
 func (d *LinkDecoder) DecodeTransport(h *Headers, protocol uint8, payload []byte, length int) error {
 	h.Content, h.Piece = OtherIP, Piece{}
-	h.at = cursor{data: payload, end: max(length, len(payload)), tunnels: h.at.tunnels, mostTunnels: h.at.mostTunnels}
+	h.at = cursor{data: payload, end: max(length, len(payload)), tunnels: h.at.tunnels, mostTunnels: h.at.mostTunnels, sums: d.sums}
 	err := d.upper(h, protocol)
 	h.settle()
 	return err

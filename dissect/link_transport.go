@@ -77,6 +77,7 @@ func (h *Headers) tcp() error {
 	}
 	h.Options = b[20:min(header, len(b))]
 	h.covered(b, h.at.left())
+	h.at.sum(16)
 	h.at.offset += header
 	return nil
 }
@@ -98,6 +99,7 @@ func (d *LinkDecoder) udp(h *Headers) error {
 	}
 	h.Surplus = h.at.cut(n)
 	h.covered(b[:min(n, len(b))], n)
+	h.at.sum(udpSum)
 	h.at.offset += 8
 	if h.DstPort == vxlanPort && !d.owned(h.SrcPort) && !d.owned(h.DstPort) {
 		return d.vxlan(h)
@@ -166,6 +168,7 @@ func (h *Headers) icmp(layer string, quotes func(uint8) bool) error {
 		return err
 	}
 	h.Message = Message{Type: b[0], Code: b[1]}
+	h.at.sum(2)
 	h.at.offset += 4
 	if quotes(b[0]) && len(b) > 8 {
 		h.Message.Quote = quote(b[8:])

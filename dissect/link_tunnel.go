@@ -130,6 +130,9 @@ func (d *LinkDecoder) gre(h *Headers) error {
 	if flags&0x2000 != 0 {
 		key = binary.BigEndian.Uint32(b[keyAt:])
 	}
+	if flags&0x8000 != 0 {
+		h.at.sum(4)
+	}
 	h.at.offset += header
 	if err := h.enter(tunnelGRE, key, true); err != nil {
 		return err

@@ -46,6 +46,8 @@ type Options struct {
 	// Traffic takes what the packets of each flow amounted to, once it is forgotten, its
 	// session begins anew, or the capture ends; nil for nobody. It is valid during the call.
 	Traffic func(*Traffic)
+	// Forget has Result be without the sessions that are over, for whom nobody asks.
+	Forget bool
 	// Guard has a panic in a protocol's code cost one record, see Result.Defects. Tests
 	// leave it off.
 	Guard bool
@@ -98,7 +100,7 @@ type Result struct {
 // error of the source, what came before it has been written.
 func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 	r := &run{
-		Pipeline: p, schemas: map[Protocol]*schema.Protocol{}, below: map[Protocol]*schema.Protocol{},
+		Pipeline: p, names: map[Protocol]string{}, schemas: map[Protocol]*schema.Protocol{}, below: map[Protocol]*schema.Protocol{},
 		live: map[hosts][]*Session{}, expected: map[netip.AddrPort][]*Session{},
 	}
 	if err := r.load(); err != nil {
@@ -124,6 +126,8 @@ func (p *Pipeline) Reload() { p.stale.Store(true) }
 // reload loads the schemas anew if that was asked for.
 func (r *run) reload() {
 	if r.stale.CompareAndSwap(true, false) && r.options.Anew != nil && r.options.Anew() {
+		clear(r.schemas)
+		clear(r.below)
 		r.sink(r.load())
 	}
 }
@@ -131,7 +135,8 @@ func (r *run) reload() {
 // run is the state of one capture.
 type run struct {
 	*Pipeline
-	schemas   map[Protocol]*schema.Protocol
+	names     map[Protocol]string
+	schemas   map[Protocol]*schema.Protocol // those loaded
 	below     map[Protocol]*schema.Protocol // of those that another one carries
 	ports     map[portKey]Protocol
 	link      LinkDecoder
@@ -186,22 +191,22 @@ type portKey struct {
 	port      uint16
 }
 
-// load loads the schemas and makes the table of ports.
+// load makes the table of ports. A schema that nobody has changed is loaded when it is
+// first needed: most captures are of one protocol.
 func (r *run) load() error {
 	r.ports = map[portKey]Protocol{}
-	protocols := r.options.Protocols
-	for _, p := range protocols {
-		s, err := r.changed(p.Schema())
+	for _, p := range r.options.Protocols {
+		head, err := p.Head()
+		if err == nil && r.options.Schema != nil {
+			if err = r.loadSchema(p); err == nil {
+				head = r.schemas[p].Head()
+			}
+		}
 		if err != nil {
 			return err
 		}
-		r.schemas[p] = s
-		if s.Over != "" {
-			if r.below[p], err = r.changed(schema.Builtin(s.Over)); err != nil {
-				return err
-			}
-		}
-		for _, port := range s.Ports {
+		r.names[p] = head.Name
+		for _, port := range head.Ports {
 			if k := (portKey{port.Transport, uint16(port.Number)}); r.ports[k] == nil {
 				r.ports[k] = p
 			}
@@ -211,6 +216,19 @@ func (r *run) load() error {
 		r.ports[portKey{a.Transport, a.Port}] = a.Protocol
 	}
 	return nil
+}
+
+// loadSchema loads the schema of a protocol, and of the one below it, unless they are.
+func (r *run) loadSchema(p Protocol) error {
+	if r.schemas[p] != nil {
+		return nil
+	}
+	s, err := r.changed(p.Schema())
+	if err == nil && s.Over != "" {
+		r.below[p], err = r.changed(schema.Builtin(s.Over))
+	}
+	r.schemas[p] = s
+	return err
 }
 
 // changed returns a schema that was loaded as the options will have it.
@@ -323,10 +341,7 @@ func (r *run) undecodable(err error) {
 // it is there.
 func (r *run) fragment(h *Headers) bool {
 	d, verdict := r.fragments.Add(&reassembly.Fragment{
-		Key: reassembly.FragmentKey{
-			Src: h.Src, Dst: h.Dst, ID: h.Piece.ID, Link: uint32(h.Tunnel) ^ uint32(h.Tunnel>>32), Protocol: h.Protocol,
-		},
-		Offset: h.Piece.Offset, More: h.Piece.More, Payload: h.Payload, Length: h.PayloadLength,
+		Key: fragmentKey(h), Offset: h.Piece.Offset, More: h.Piece.More, Payload: h.Payload, Length: h.PayloadLength,
 		Packet: r.packet.Number, Time: r.packet.Time,
 	})
 	if verdict != reassembly.Complete {
@@ -342,6 +357,13 @@ func (r *run) fragment(h *Headers) bool {
 		return false
 	}
 	return true
+}
+
+// fragmentKey says which datagram a fragment is of.
+func fragmentKey(h *Headers) reassembly.FragmentKey {
+	return reassembly.FragmentKey{
+		Src: h.Src, Dst: h.Dst, ID: h.Piece.ID, Link: uint32(h.Tunnel) ^ uint32(h.Tunnel>>32), Protocol: h.Protocol,
+	}
 }
 
 // orphans reports datagrams of which only a part was captured.
@@ -844,6 +866,9 @@ func (r *run) record(c *Carrier, t Type) *Record {
 	if f := c.Flow; f != nil {
 		rec.Flow, rec.Transport = f.ID, f.Transport
 		rec.Src, rec.Dst = f.Ends[c.side], f.Ends[c.side.Peer()]
+		if f.conn != nil {
+			rec.Zero = f.conn.Zero(c.side)
+		}
 		if s := f.Session; s != nil {
 			rec.Session, rec.Protocol = s.ID, s.Name
 			rec.Secrets = &s.secrets
@@ -876,6 +901,6 @@ func (r *run) sessionRecord(s *Session, c *Carrier, state, reason string) {
 	rec := r.record(c, SessionRecord)
 	rec.Session, rec.Protocol = s.ID, s.Name
 	rec.Client, rec.Server = s.Client, s.Server
-	rec.Code, rec.Text = state, reason
+	rec.Code, rec.Text, rec.Joined = state, reason, s.Joined
 	r.push(rec)
 }

@@ -107,6 +107,7 @@ const (
 type SequenceStream struct {
 	hold  *Hold
 	rules Rules
+	run   int // of sequences: Record.Stream
 
 	joined   bool     // the session began before the capture
 	started  bool     // first, next and newest are known
@@ -206,6 +207,8 @@ func (s *SequenceStream) Reset(joined bool) {
 	s.forget(func(*sent) bool { return true })
 	s.ignored, s.unseen = s.ignored[:0], s.unseen[:0]
 	s.restart = restart{}
+	s.hold.runs++
+	s.run = s.hold.runs
 	s.answered, s.joined, s.started = false, joined, false
 	if !joined {
 		s.begin(s.rules.Start)
@@ -235,6 +238,7 @@ func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Dis
 		time: r.Time, last: r.Time, shown: c == CaptureCopy,
 		sum: maphash.Bytes(s.hold.seed, payload), size: len(payload),
 	}
+	r.Stream = s.run
 	first, same := s.earlier(&e)
 	if first == nil {
 		s.forget(func(o *sent) bool { return o.over && o.seq == seq })

@@ -191,6 +191,9 @@ func (r *Record) Note(code, text string) { r.note(code, text) }
 
 // open makes a session and gives it its first flow.
 func (r *run) open(p Protocol, f *Flow, c *Carrier, joined bool, reason string) *Session {
+	if err := r.loadSchema(p); err != nil {
+		panic(err) // a schema in the program that does not load
+	}
 	r.sessions++
 	s := &Session{
 		ID: r.sessions, run: r, protocol: p, schema: r.schemas[p], below: r.below[p], Name: r.schemas[p].Name,
@@ -349,6 +352,9 @@ func (r *run) release(s *Session, c *Carrier, reason string) {
 // keepSession keeps a session that is over for the result, in the place of the
 // oldest if there are too many.
 func (r *run) keepSession(s *Session) {
+	if r.options.Forget {
+		return
+	}
 	if len(r.over) >= r.limits.Sessions {
 		r.over = slices.Delete(r.over, 0, 1)
 		r.dropped++

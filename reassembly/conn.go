@@ -87,6 +87,10 @@ func (c *Conn) Ended(side Side) bool { return c.reset || c.stream(side).closed }
 // Waits reports whether something of one side waits behind a hole.
 func (c *Conn) Waits(side Side) bool { return c.stream(side).waits() }
 
+// Zero returns the sequence number of offset 0 of the stream of one side, once that has
+// started.
+func (c *Conn) Zero(side Side) uint32 { return c.stream(side).base }
+
 // Counters returns the counts of the stream of one side.
 func (c *Conn) Counters(side Side) Counters { return c.stream(side).counters }
 
@@ -169,6 +173,9 @@ func (c *Conn) abort(s *stream, g *Segment) {
 		return
 	}
 	c.Flush()
+	for side := range c.streams {
+		c.streams[side].skipAcknowledged(g)
+	}
 	c.reset = true
 	s.note(Reset, g, s.next, g.length())
 }

@@ -273,6 +273,26 @@ func TestConn(t *testing.T) {
 			steps: []step{syn(0, 99), data(0, 104, "BBBB"), rst(1, 500)},
 			want:  `0 opened 0; 0 gap 0+4 not_captured after 0 before 2; 0 chunk 4 BBBB; 1 reset 0`,
 		}, {
+			name:  "a reset tells of bytes before it that the peer acknowledged and nothing brought",
+			steps: []step{syn(0, 99), data(0, 100, "AAAA"), ack(1, 500, 108), rst(0, 108)},
+			want:  `0 opened 0; 0 chunk 0 AAAA; 0 gap 4+4 not_captured after 2 before 4; 0 reset 8`,
+		}, {
+			name:  "a reset by the peer that acknowledged them as well",
+			steps: []step{syn(0, 99), data(0, 100, "AAAA"), ack(1, 500, 108), rst(1, 500)},
+			want:  `0 opened 0; 0 chunk 0 AAAA; 0 gap 4+4 not_captured after 2 before 4; 1 reset 0`,
+		}, {
+			name:  "but not where one byte more is acknowledged, which may be a FIN",
+			steps: []step{syn(0, 99), data(0, 100, "AAAA"), ack(1, 500, 105), rst(1, 500)},
+			want:  `0 opened 0; 0 chunk 0 AAAA; 1 reset 0`,
+		}, {
+			name:  "nor of a stream of which nothing was captured",
+			steps: []step{synAck(1, 499, 100), ack(1, 500, 108), rst(1, 500)},
+			want:  `0 opened 0; 1 reset 0`,
+		}, {
+			name:  "nor of those that nobody acknowledged, which may never have been",
+			steps: []step{syn(0, 99), data(0, 100, "AAAA"), ack(1, 500, 104), rst(0, 108)},
+			want:  `0 opened 0; 0 chunk 0 AAAA; 0 reset 4`,
+		}, {
 			name:  "a reset with data tells its size and does not deliver it",
 			steps: []step{data(0, 100, "AAAA"), {Segment: Segment{Seq: 104, Flags: RST, Payload: []byte("go away")}}},
 			want:  `0 joined_mid_stream 0; 0 chunk 0 AAAA; 0 reset 4+7`,

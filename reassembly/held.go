@@ -26,7 +26,7 @@ func (h *held) cuts(o *held) bool {
 // hold copies the bytes of p that are not held already.
 func (s *stream) hold(p piece) {
 	at := &s.head
-	if s.tail != nil && p.off >= s.tail.end {
+	if s.tail != nil && p.off >= max(s.tail.off, s.heldEnd) {
 		at = &s.tail.next
 	}
 	off, end := p.off, p.off+int64(len(p.data))
@@ -63,7 +63,11 @@ func (s *stream) insert(at **held, off, end int64, p piece) **held {
 		a.spare = h.next
 		a.spareCap -= h.size()
 	}
+	if s.head == nil {
+		s.heldEnd = 0
+	}
 	if len(p.data) > 0 {
+		s.heldEnd = max(s.heldEnd, end)
 		h.data = append(h.data[:0], p.data[off-p.off:end-p.off]...)
 	}
 	h.off, h.end = off, end

@@ -41,6 +41,7 @@ type stream struct {
 	strayEnd uint32 // sequence number after it
 
 	head, tail   *held
+	heldEnd      int64 // behind the last byte that is held, of those with bytes
 	heldBytes    int
 	heldSegments int
 	finSeen      held // stands for the FIN while it waits: packet and times
@@ -366,6 +367,14 @@ func (s *stream) gap(to int64, reason Reason, packet int, at time.Time) {
 		Side: s.side, Offset: from, Bytes: to - from, Reason: reason,
 		After: s.lastPacket, Before: packet, Time: at,
 	})
+}
+
+// skipAcknowledged gives up the bytes at the end that the peer has acknowledged and g, a
+// reset, ends the wait for. A single one may be a FIN that was not captured.
+func (s *stream) skipAcknowledged(g *Segment) {
+	if s.lastPacket > 0 && s.fin == none && s.acked > s.next+1 {
+		s.gap(s.acked, NotCaptured, g.Packet, g.Time)
+	}
 }
 
 // cutTo marks the bytes from next to end as cut by the capture, where they do not

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"embed"
 	"path"
 	"sync"
@@ -26,6 +27,32 @@ func Builtin(name string) (*Protocol, error) {
 		return all[0], nil
 	}))
 	return load.(func() (*Protocol, error))()
+}
+
+// Head is what is known of a protocol without its layouts.
+type Head struct {
+	Name  string
+	Over  string // the protocol whose messages carry this one's frames; "" for none
+	Ports []Port
+}
+
+// Head returns the head of p.
+func (p *Protocol) Head() Head { return Head{p.Name, p.Over, p.Ports} }
+
+// BuiltinHead returns the head of a protocol that is compiled into the binary, without
+// loading it: of protocol.yaml it reads what stands in front of the first empty line.
+func BuiltinHead(name string) (Head, error) {
+	file := path.Join("protocols", name, "protocol.yaml")
+	data, err := builtin.ReadFile(file)
+	if err != nil {
+		return Head{}, err
+	}
+	head, _, _ := bytes.Cut(data, []byte("\n\n"))
+	l := loader{trusted: true}
+	if err := l.text(path.Base(file), head); err != nil {
+		return Head{}, err
+	}
+	return l.protocols[0].Head(), nil
 }
 
 // BuiltinNames returns the names of the protocols in the binary.

@@ -185,13 +185,17 @@ func (l *loader) file(fsys fs.FS, name string) error {
 	if err != nil {
 		return err
 	}
-	base := path.Base(name)
-	docs, err := parseYAML(base, data)
+	return l.text(path.Base(name), data)
+}
+
+// text reads the documents of a file.
+func (l *loader) text(name string, data []byte) error {
+	docs, err := parseYAML(name, data)
 	if err != nil {
 		return err
 	}
 	if len(docs) == 0 {
-		return errorAt(Pos{base, 1, 1}, "an empty file; a schema starts with `protocol: NAME`")
+		return errorAt(Pos{name, 1, 1}, "an empty file; a schema starts with `protocol: NAME`")
 	}
 	for _, d := range docs {
 		if err := d.wantKeys("a schema document", documentKeys...); err != nil {

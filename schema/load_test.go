@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -68,6 +69,24 @@ func TestBuiltinProtocolsLoad(t *testing.T) {
 	for _, name := range BuiltinNames() {
 		if _, err := Builtin(name); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestHeadIsWhatTheProtocolSays compares what is read of a built-in protocol before it is
+// loaded with what it is.
+func TestHeadIsWhatTheProtocolSays(t *testing.T) {
+	for _, name := range BuiltinNames() {
+		head, err := BuiltinHead(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := Builtin(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := p.Head(); head.Name != name || head.Over != want.Over || !slices.Equal(head.Ports, want.Ports) {
+			t.Errorf("got %+v, want %+v", head, want)
 		}
 	}
 }

@@ -56,6 +56,9 @@ type decodeOptions struct {
 	packetFilter string
 	secrets      bool
 	personal     bool
+	write        string
+	print        bool
+	mask         bool
 	color        string
 	width        int
 	numeric      bool
@@ -86,6 +89,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
   opscope decode -T csv -e time -e message -e entity_id pcaps/wulfram/session.pcapng
   opscope decode --tables pcaps/wulfram/session.pcapng
   opscope decode -q -z flows -z acks pcaps/wulfram/lossy.pcapng
+  opscope decode -q -w commented.pcapng --mask pcaps/wulfram/session.pcapng
   opscope decode --proto cmd/refserver/internal/mmo/testserver/messages pcaps/mmo/enter.pcapng
   tcpdump -i lo -w - | opscope decode -d udp.port==7777,wulfram -`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -97,6 +101,9 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	f.SortFlags = false
 	inputFlags(f, &o)
 	printFlags(c, &o)
+	f.StringVarP(&o.write, "write", "w", "", "write the packets of the records that are shown to this pcapng `FILE`, - for standard output, with the records as comments")
+	f.BoolVar(&o.print, "print", false, "with -w -, print the records all the same, on standard error")
+	f.BoolVar(&o.mask, "mask", false, "with -w, mask in the packets what is masked in the records; lengths stay, checksums are mended")
 	return c
 }
 
@@ -180,11 +187,24 @@ func sessionFlags(f *pflag.FlagSet, o *decodeOptions) {
 
 // decode reads the files in turn.
 func decode(ctx context.Context, s streams, files []string, o *decodeOptions) error {
+	stdout := s.out
+	switch {
+	case o.write == "" && (o.mask || o.print):
+		return usage("--mask and --print are about the packets of -w, which is not there\ntry: -w FILE")
+	case o.mask && o.secrets:
+		return usage("--mask masks what --show-secrets shows\ntry: one of them")
+	case o.write == "-":
+		s.out = s.err
+	}
 	d, err := newDecoding(s, o)
 	if err != nil {
 		return err
 	}
-	err = d.files(ctx, files)
+	if o.write != "" {
+		err = d.save(ctx, files, stdout)
+	} else {
+		err = d.files(ctx, files)
+	}
 	var e *exitError
 	if errors.As(err, &e) && e.Error() != "" {
 		return err
@@ -210,7 +230,7 @@ func (d *decoding) files(ctx context.Context, files []string) error {
 			}
 		}
 		err := d.file(ctx, i, name)
-		if errors.Is(err, errEnough) || errors.Is(err, errInterrupted) {
+		if d.over || errors.Is(err, errEnough) || errors.Is(err, errInterrupted) {
 			break
 		}
 		if err == nil {
@@ -242,17 +262,21 @@ type decoding struct {
 	out       dissect.Sink
 	json      *sink.NDJSON
 	stats     []*statistic
-	silent    bool // nothing is printed until all files are read
+	silent    bool // no heading and no record is printed as files are read
 	several   bool // files
 	protocols []dissect.Protocol
 	only      dissect.Protocol
+	checks    bool // records are checked against rules
 	assigned  []dissect.Assignment
-	schemas   map[string]*schema.Protocol // by name, with the user's files over them
+	changed   bool                        // the user has layouts, or limits of them
+	schemas   map[string]*schema.Protocol // by name, with the user's files over them; see schemaOf
 	known     []dissect.Protocol          // those that are built in, and the user's games
 	times     sink.TimeFormat
 	limits    *limits
 	wants     func(*dissect.Record) bool // says which records there are; nil for all
 	selection
+	over   bool    // records were shown, though the run goes on
+	saving *saving // nil without -w
 }
 
 func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
@@ -356,14 +380,14 @@ func (d *decoding) choose() error {
 func (d *decoding) protocolNamed(name string) (dissect.Protocol, error) {
 	var names []string
 	for _, p := range d.known {
-		s, err := p.Schema()
+		head, err := p.Head()
 		if err != nil {
 			return nil, &exitError{exitUsage, err}
 		}
-		if s.Name == name {
+		if head.Name == name {
 			return p, nil
 		}
-		names = append(names, s.Name)
+		names = append(names, head.Name)
 	}
 	return nil, usage("unknown protocol %q\ntry one of: %s", name, strings.Join(names, " "))
 }
@@ -395,10 +419,18 @@ func (d *decoding) parseDecodeAs(rule string) (a dissect.Assignment, err error) 
 
 // Write shows a record if it is wanted, and ends the run after enough of them.
 func (d *decoding) Write(r *dissect.Record) error {
-	if d.wants != nil && !d.wants(r) {
+	if d.saving != nil {
+		d.saving.see(r)
+	}
+	if d.over || d.wants != nil && !d.wants(r) {
 		return nil
 	}
-	return d.take(r, d.count, d.quiet || d.tables || d.silent)
+	err := d.take(r, d.count, (d.quiet || d.tables) && d.saving == nil)
+	if d.mask && errors.Is(err, errEnough) {
+		d.over = true // what follows may say what is secret in packets that were shown
+		return nil
+	}
+	return err
 }
 
 // Flush writes out what is buffered.
@@ -426,12 +458,23 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 	d.window.Reset()
 	var result *dissect.Result
 	if f.Format() == capture.NDJSON {
+		if d.saving != nil {
+			return usage("%s: holds records, and -w writes packets\ntry: -w on the capture that the records came from", name)
+		}
+		if d.checks {
+			return usage("%s: holds records, and rules look at packets, too\ntry: the capture that the records came from", name)
+		}
 		if d.tables {
 			return usage("%s: holds records, and tables are learned from packets\ntry: --tables on the capture that the records came from", name)
 		}
 		result, err = d.records(ctx, name, f.Text())
 	} else {
 		result, err = d.packets(ctx, f, index, name == "-")
+	}
+	if d.saving != nil {
+		if e := d.saving.end(func() (*capture.File, error) { return d.reopen(name) }, name, packetsOf(result)); e != nil {
+			return d.saving.failed(e)
+		}
 	}
 	var link *dissect.UnsupportedLinkError
 	if errors.As(err, &link) {
@@ -483,10 +526,23 @@ func nothingIn(s *dissect.Summary) string {
 }
 
 func (d *decoding) open(ctx context.Context, name string) (*capture.File, error) {
-	if name != "-" {
-		return d.limits.capture.Open(name)
+	if d.saving != nil {
+		d.saving.begin()
 	}
-	return d.limits.capture.OpenReader(name, newStandardInput(ctx, d.in, d.out))
+	switch {
+	case name != "-" && (d.saving == nil || !readOnce(name)):
+		return d.limits.capture.Open(name)
+	case d.saving == nil:
+		return d.limits.capture.OpenReader(name, newStandardInput(ctx, d.in, d.out))
+	case name == "-":
+		return d.openKept(name, newStandardInput(ctx, d.in, d.out))
+	}
+	pipe, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	d.saving.pipe = pipe
+	return d.openKept(name, pipe)
 }
 
 // packets dissects a capture.
@@ -508,8 +564,9 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dissect.Options {
 	return dissect.Options{
 		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Copies: d.copies,
-		Schema: d.overlay, Anew: d.anew, File: index,
-		Limits: d.limits.run, Check: d.check, Traffic: d.traffic, Guard: os.Getenv(noGuard) == "",
+		Schema: d.overlay(), Anew: d.anew, File: index,
+		Limits: d.limits.run, Check: d.check, Traffic: d.traffic,
+		Forget: !d.needsSessions() && d.limits.run.Sessions == 0, Guard: os.Getenv(noGuard) == "",
 	}
 }
 

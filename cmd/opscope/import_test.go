@@ -21,6 +21,7 @@ var importTable = map[string][]string{
 	"opscope/dissect/filter":         {"opscope/dissect", "opscope/schema", "opscope/schema/wire"},
 	"opscope/dissect/sink":           {"opscope/dissect", "opscope/schema", "opscope/schema/wire", "opscope/dissect/filter"},
 	"opscope/dissect/verify":         {"opscope/dissect", "opscope/schema", "opscope/schema/wire", "opscope/dissect/filter"},
+	"opscope/dissect/transcript":     {},
 	"opscope/dissect/wulfram":        protocolImports,
 	"opscope/dissect/netrek":         protocolImports,
 	"opscope/dissect/dplay":          protocolImports,
@@ -47,6 +48,7 @@ var edges = map[string][]string{
 	"golang.org/x/net":                      {"opscope/dissect/capture"},
 	"golang.org/x/sys":                      {"opscope/dissect/capture"},
 	"google.golang.org/protobuf":            {"opscope/schema", "opscope/dissect/mmo"},
+	"gonum.org/v1/plot":                     {"opscope/cmd"},
 	"github.com/santhosh-tekuri/jsonschema": {}, // tests only
 	"github.com/creack/pty":                 {}, // tests only
 }

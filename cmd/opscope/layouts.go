@@ -12,10 +12,15 @@ import (
 	"opscope/schema/wire"
 )
 
-// load loads the layouts of all protocols: the built-in ones, with the user's files over
-// them, the user's own games beside them, and the user's options applied.
+// load settles the layouts of all protocols: the built-in ones, with the user's files over
+// them, the user's own games beside them, and the user's options applied. Built-in ones
+// that are as they were are loaded when something needs them.
 func (d *decoding) load() error {
 	d.known, d.schemas = slices.Clone(protocols.All), map[string]*schema.Protocol{}
+	d.changed = len(d.schema)+len(d.proto)+len(d.settings) > 0 || d.limits.schema != schema.Bounds{}
+	if !d.changed {
+		return nil
+	}
 	for _, name := range schema.BuiltinNames() { // also those that carry others
 		s, err := schema.Builtin(name)
 		if err != nil {
@@ -155,11 +160,31 @@ func (d *decoding) anew() bool {
 	return true
 }
 
-// overlay returns the schema in the place of a built-in one.
-func (d *decoding) overlay(p *schema.Protocol) (*schema.Protocol, error) {
-	return d.schemas[p.Name], nil
+// overlay returns what puts the user's schemas in the place of the built-in ones; nil
+// where there is nothing to change.
+func (d *decoding) overlay() func(*schema.Protocol) (*schema.Protocol, error) {
+	if !d.changed {
+		return nil
+	}
+	return func(p *schema.Protocol) (*schema.Protocol, error) { return d.schemas[p.Name], nil }
 }
 
 // schemaOf returns the schema of a protocol, nil for none: for the names of what
 // it has.
-func (d *decoding) schemaOf(name string) *schema.Protocol { return d.schemas[name] }
+func (d *decoding) schemaOf(name string) *schema.Protocol {
+	s, known := d.schemas[name]
+	if !known && !d.changed && slices.Contains(schema.BuiltinNames(), name) {
+		s, _ = schema.Builtin(name) // a test has loaded it
+		d.schemas[name] = s
+	}
+	return s
+}
+
+// allSchemas returns the schemas of all protocols by name, for whoever looks for a name
+// without knowing whose it is.
+func (d *decoding) allSchemas() map[string]*schema.Protocol {
+	for _, name := range schema.BuiltinNames() {
+		d.schemaOf(name)
+	}
+	return d.schemas
+}

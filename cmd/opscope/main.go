@@ -211,8 +211,8 @@ start; 130 second interrupt.`,
 	root.PersistentFlags().Bool("no-pager", false, "print long text on a terminal without a pager")
 	root.PersistentPreRun = s.page
 	root.AddCommand(
-		paging(newDecode(s)), newSniff(s), paging(newFollow(s)), paging(newLadder(s)), paging(newUnknown(s)), paging(newOpcodes(s)),
-		paging(newFlows(s)), paging(newAcks(s)), paging(newTables(s)), newSchema(s),
+		paging(newDecode(s)), newSniff(s), paging(newFollow(s)), paging(newLadder(s)), paging(newVerify(s)), paging(newDiff(s)),
+		paging(newUnknown(s)), paging(newOpcodes(s)), paging(newFlows(s)), paging(newAcks(s)), paging(newTables(s)), newPlot(s), newSchema(s),
 		paging(newNotes(s)), newVersion(s), newFilter(), newMan(root, s),
 	)
 	root.InitDefaultCompletionCmd()

@@ -51,7 +51,7 @@ func TestReadmeOutput(t *testing.T) {
 // that matter, and that the first one works as it stands.
 func TestReadmeCommands(t *testing.T) {
 	commands := regexp.MustCompile(`(?m)^go (run|test) .*$`).FindAllString(string(readFile(t, readme)), -1)
-	if len(commands) < 2 || commands[1] != "go test ./..." {
+	if len(commands) < 2 || commands[1] != "go test -timeout 30m ./..." {
 		t.Fatalf("got %v", commands)
 	}
 	words := strings.Fields(commands[0])
@@ -68,7 +68,7 @@ func TestReadmeCommands(t *testing.T) {
 // repository.
 func TestReadmeExamples(t *testing.T) {
 	text := string(readFile(t, readme))
-	t.Chdir("../..")
+	likeRepository(t)
 	run := 0
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(text, -1) {
 		for line := range strings.Lines(block[1]) {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"opscope/dissect/sink"
+	"opscope/dissect/verify"
 	"opscope/schema"
 )
 
@@ -433,13 +434,13 @@ func checkPath(w io.Writer, path string) error {
 }
 
 func newSchemaJSON(s streams) *cobra.Command {
-	texts := map[string]string{"ndjson": sink.JSONSchema, "notation": string(schema.NotationSchema)}
+	texts := map[string]string{"ndjson": sink.JSONSchema, "notation": string(schema.NotationSchema), "spec": verify.SpecSchema}
 	return &cobra.Command{
-		Use:       "json ndjson|notation",
-		Short:     "Print the JSON Schema of the NDJSON lines, or of the notation of schema files",
+		Use:       "json ndjson|notation|spec",
+		Short:     "Print the JSON Schema of the NDJSON lines, of the notation of schema files, or of the specs of verify",
 		Example:   "  opscope schema json ndjson > opscope.schema.json",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"ndjson", "notation"},
+		ValidArgs: []string{"ndjson", "notation", "spec"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, err := io.WriteString(s.out, texts[args[0]])
 			return err

@@ -120,7 +120,7 @@ func (d *decoding) prepareSelection() (err error) {
 // is first asked for.
 func (d *decoding) words() *filter.Language {
 	if d.language == nil {
-		list := slices.SortedFunc(maps.Values(d.schemas), func(a, b *schema.Protocol) int { return strings.Compare(a.Name, b.Name) })
+		list := slices.SortedFunc(maps.Values(d.allSchemas()), func(a, b *schema.Protocol) int { return strings.Compare(a.Name, b.Name) })
 		d.language = filter.NewLanguage(list, d.privacy())
 	}
 	return d.language

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -91,6 +92,11 @@ func (d *decoding) traffic(t *dissect.Traffic) {
 	}
 }
 
+// needsSessions reports whether anybody asks for the sessions that are over.
+func (d *decoding) needsSessions() bool {
+	return d.tables || slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.name == "tables" })
+}
+
 // gather hands the result of a file to the statistics.
 func (d *decoding) gather(index int, r *dissect.Result) error {
 	for _, s := range d.stats {
@@ -131,6 +137,7 @@ func (d *decoding) printStatistics() error {
 func (d *decoding) report(ctx context.Context, files []string, s *statistic) error {
 	d.add(s)
 	d.silent = true
+	d.writeTo(unprinted{})
 	failed := d.files(ctx, files)
 	var e *exitError
 	if errors.As(failed, &e) && e.Error() != "" {
@@ -146,6 +153,12 @@ func (d *decoding) report(ctx context.Context, files []string, s *statistic) err
 	}
 	return failed
 }
+
+// unprinted is a sink for records that only statistics take.
+type unprinted struct{}
+
+func (unprinted) Write(*dissect.Record) error { return nil }
+func (unprinted) Flush() error                { return nil }
 
 // statisticCommand completes the command of a statistic.
 func statisticCommand(s streams, c *cobra.Command) *cobra.Command {

@@ -38,6 +38,7 @@ type botOptions struct {
 	log      string
 	seed     uint64
 	duration time.Duration
+	breaks   string // a rule
 }
 
 func (o *botOptions) flags(c *cobra.Command, connect string) {
@@ -49,6 +50,7 @@ func (o *botOptions) flags(c *cobra.Command, connect string) {
 	f.StringVar(&o.log, "log", "", "write what is sent and received to this `FILE` as NDJSON, - is standard output")
 	f.Uint64Var(&o.seed, "seed", 1, "the `NUMBER` that everything random is drawn from")
 	f.DurationVar(&o.duration, "duration", 0, "stop after this `TIME`; 0 is when the script is over")
+	f.StringVar(&o.breaks, "misbehave", "", "break this `RULE` of the protocol, of those that refserver misbehaviours lists")
 }
 
 func newBotWulfram(s streams) *cobra.Command {
@@ -216,6 +218,10 @@ func playBots(
 	if o.count < 1 {
 		return usage("--count %d: want at least 1", o.count)
 	}
+	how, err := breaking(protocol, o.breaks, false)
+	if err != nil {
+		return err
+	}
 	if o.duration > 0 {
 		var cancel func()
 		ctx, cancel = context.WithTimeout(ctx, o.duration)
@@ -239,7 +245,7 @@ func playBots(
 		if h.log.Addr = h.local; h.tcp != nil {
 			h.log.Addr = h.addr
 		}
-		h.machine = build(name, i, server, &h)
+		h.machine = how.Wrap(build(name, i, server, &h), false)
 		all.Go(func() { failures[i] = h.run(ctx) })
 	}
 	all.Wait()

@@ -116,6 +116,6 @@ second interrupt.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w\ntry: %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(newRecord(s), newScenarios(s), newServe(s), newBot(s))
+	root.AddCommand(newRecord(s), newScenarios(s), newMisbehaviours(s), newServe(s), newBot(s))
 	return root
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"opscope/cmd/refserver/internal/misbehave"
 	"opscope/cmd/refserver/internal/scenario"
 )
 
@@ -17,6 +18,7 @@ type recordOptions struct {
 	output string
 	log    string
 	seed   uint64
+	breaks string // a rule
 }
 
 func newRecord(s streams) *cobra.Command {
@@ -29,9 +31,14 @@ pcapng. The same scenario and seed make the same bytes.
 
 --log writes what is true of every record, as NDJSON: which packets carry it,
 whether the capture has it whole, whether it arrived, who acknowledged it where. It
-also tells every fault, those of the network apart from those of the capture.`,
+also tells every fault, those of the network apart from those of the capture.
+
+--misbehave has the server, a client or the capture break one rule of those that
+opscope verify --rules lists; refserver misbehaviours lists how, and the scenario in
+which nothing else is broken.`,
 		Example: `  refserver record login -o login.pcapng
   refserver record lossy -o - --seed 7 | opscope decode -
+  refserver record login --misbehave window -o window.pcapng
   refserver record tcp-trouble -o trouble.pcapng --log trouble.ndjson`,
 		Args: cobra.ExactArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
@@ -43,7 +50,9 @@ also tells every fault, those of the network apart from those of the capture.`,
 	f.SortFlags = false
 	f.StringVarP(&o.output, "output", "o", "", "write the capture to this `FILE`, - is standard output")
 	f.Uint64Var(&o.seed, "seed", 1, "the `NUMBER` that everything random is drawn from")
+	f.StringVar(&o.breaks, "misbehave", "", "break this `RULE` of the protocol")
 	f.StringVar(&o.log, "log", "", "write the truth about each record to this `FILE`, - is standard output")
+	c.AddCommand(newLoad(s))
 	return c
 }
 
@@ -80,6 +89,13 @@ func record(s streams, name string, o *recordOptions) error {
 	play, ok := scenarioNamed(name, o.seed)
 	if !ok {
 		return usage("unknown scenario %q\ntry: refserver scenarios", name)
+	}
+	if o.breaks != "" {
+		how, err := misbehave.Find(play.Protocol, o.breaks)
+		if err != nil {
+			return usage("--misbehave: %w", err)
+		}
+		play = play.Breaking(how)
 	}
 	var result *scenario.Result
 	err := writeFile(s, o.output, func(w io.Writer) (err error) {

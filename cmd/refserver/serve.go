@@ -16,6 +16,7 @@ import (
 
 	"opscope/cmd/refserver/internal/lotr2"
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/misbehave"
 	"opscope/cmd/refserver/internal/mmo"
 	"opscope/cmd/refserver/internal/mmo/testserver"
 	"opscope/cmd/refserver/internal/netrek"
@@ -49,6 +50,7 @@ type serveOptions struct {
 	log      string
 	seed     uint64
 	duration time.Duration
+	breaks   string // a rule
 }
 
 func (o *serveOptions) flags(c *cobra.Command, listen string) {
@@ -58,6 +60,7 @@ func (o *serveOptions) flags(c *cobra.Command, listen string) {
 	f.StringVar(&o.log, "log", "", "write what is sent and received to this `FILE` as NDJSON, - is standard output")
 	f.Uint64Var(&o.seed, "seed", 0, "the `NUMBER` that everything random is drawn from, session keys too; without it one that nobody can guess")
 	f.DurationVar(&o.duration, "duration", 0, "stop after this `TIME`; 0 is never")
+	f.StringVar(&o.breaks, "misbehave", "", "break this `RULE` of the protocol, of those that refserver misbehaviours lists")
 }
 
 // draw takes a seed that nobody can guess where none is given: the keys that tie
@@ -273,6 +276,10 @@ func serve(
 	if err != nil {
 		return err
 	}
+	how, err := breaking(protocol, o.breaks, true)
+	if err != nil {
+		return err
+	}
 	j, err := openJournal(s, o.log)
 	if err != nil {
 		return err
@@ -282,7 +289,7 @@ func serve(
 		return errors.Join(&exitError{exitSocket, err}, j.Close())
 	}
 	h.log.Addr, h.log.Stream = h.local, h.addr
-	h.machine = build(&h)
+	h.machine = how.Wrap(build(&h), true)
 	others := make([]host, len(beside))
 	for i, a := range beside {
 		x := &others[i]
@@ -313,6 +320,21 @@ func serve(
 		err = &exitError{exitSocket, err}
 	}
 	return errors.Join(err, j.Close())
+}
+
+// breaking returns how the server, or the bots, are to break a rule; nothing for none.
+func breaking(protocol, rule string, server bool) (*misbehave.Misbehaviour, error) {
+	if rule == "" {
+		return nil, nil
+	}
+	how, err := misbehave.Find(protocol, rule)
+	if err != nil {
+		return nil, usage("--misbehave: %w", err)
+	}
+	if !how.Misbehaves(server) {
+		return nil, usage("--misbehave %s: here nobody breaks it: %s\ntry: refserver record %s --misbehave %s", rule, how.Doc, how.Scenario, rule)
+	}
+	return how, nil
 }
 
 // addressOf returns the address that a flag names. A name is looked up.

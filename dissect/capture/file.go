@@ -17,6 +17,7 @@ type Interface struct {
 	Name    string // as the file has it; empty where it says nothing
 	Link    dissect.LinkType
 	SnapLen int // most bytes kept of a packet, 0 for all
+	Lacks   int // decimal digits that its times lack of nanoseconds: 3 for microseconds
 }
 
 // File is an open capture file, a dissect.Source.

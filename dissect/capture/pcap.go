@@ -89,6 +89,7 @@ func openPcap(in *window, w *warnings, l Limits) (*pcap, error) {
 	f.from = Interface{
 		SnapLen: int(f.uint32(b[16:])),
 		Link:    dissect.LinkType(f.uint32(b[20:]) & 0xffff),
+		Lacks:   nanoseconds - f.digits,
 	}
 	in.use(pcapHeader)
 	return f, nil

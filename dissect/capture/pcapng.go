@@ -256,6 +256,7 @@ func (f *pcapng) describe(body []byte) error {
 		}
 		at += (n + 3) &^ 3
 	}
+	from.Lacks = nanoseconds - c.digits
 	f.all = append(f.all, from)
 	f.clocks = append(f.clocks, c)
 	return nil

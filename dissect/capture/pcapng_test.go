@@ -48,7 +48,7 @@ func TestPcapngSections(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	wantFaces := []Interface{{"eth0", 1, 65535}, {"", 276, 0}, {"tun0", 101, 0}}
+	wantFaces := []Interface{{"eth0", 1, 65535, 3}, {"", 276, 0, 0}, {"tun0", 101, 0, 3}}
 	if !slices.Equal(f.Interfaces(), wantFaces) || len(f.Warnings()) != 0 {
 		t.Errorf("got interfaces %v, warnings %q", f.Interfaces(), f.Warnings())
 	}

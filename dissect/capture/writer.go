@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"time"
+	"unicode/utf8"
 
 	"opscope/dissect"
 )
@@ -16,7 +17,7 @@ type Writer struct {
 	out     *bufio.Writer
 	block   []byte
 	written int64
-	count   int // of interfaces
+	lacks   []int // of each interface
 }
 
 // writeBuffer is how many bytes are written to a file at once.
@@ -33,6 +34,10 @@ const (
 	optReceived    = 4  // isb_ifrecv
 	optDropped     = 5  // isb_ifdrop
 	nanoseconds    = 9  // for optResolution
+
+	// maxComments is how many bytes of comments a packet may have: less than what readers
+	// allow a block to be long.
+	maxComments = 8 << 20
 )
 
 // NewWriter begins a file, written by an application of this name.
@@ -54,32 +59,51 @@ func (f *Writer) Interface(i Interface, filter string) error {
 	b = binary.LittleEndian.AppendUint16(b, 0)
 	b = binary.LittleEndian.AppendUint32(b, uint32(i.SnapLen))
 	b = appendOption(b, optName, []byte(i.Name))
-	b = appendOption(b, optResolution, []byte{nanoseconds})
+	b = appendOption(b, optResolution, []byte{byte(nanoseconds - i.Lacks)})
 	if filter != "" {
 		b = appendOption(b, optFilter, append([]byte{filterText}, filter...))
 	}
-	f.count++
+	f.lacks = append(f.lacks, i.Lacks)
 	return f.end(interfaceDescription, appendEndOfOptions(b))
 }
 
-// Packet adds a packet of the interface that it names, with a comment unless that is
-// empty.
-func (f *Writer) Packet(p *dissect.Packet, comment string) error {
+// Packet adds a packet of the interface that it names, with comments, of which empty ones
+// are left out, long ones cut, and no more taken than a reader takes.
+func (f *Writer) Packet(p *dissect.Packet, comments ...string) error {
 	b := binary.LittleEndian.AppendUint32(f.begin(), uint32(p.Interface))
-	b = appendStamp(b, p.Time)
+	b = appendStamp(b, p.Time, f.lacks[p.Interface])
 	b = binary.LittleEndian.AppendUint32(b, uint32(len(p.Data)))
 	b = binary.LittleEndian.AppendUint32(b, uint32(p.Length))
 	b = appendPadded(b, p.Data)
-	if comment != "" {
-		b = appendEndOfOptions(appendOption(b, optComment, []byte(comment[:min(len(comment), math.MaxUint16)])))
+	from := len(b)
+	for _, c := range comments {
+		if len(b)-from < maxComments {
+			b = appendOption(b, optComment, []byte(short(c)))
+		}
+	}
+	if len(b) > from {
+		b = appendEndOfOptions(b)
 	}
 	return f.end(enhancedPacket, b)
+}
+
+// short cuts a comment to what an option can hold, at the end of a character.
+func short(comment string) string {
+	const cut = "…"
+	if len(comment) <= math.MaxUint16 {
+		return comment
+	}
+	n := math.MaxUint16 - len(cut)
+	for !utf8.RuneStart(comment[n]) {
+		n--
+	}
+	return comment[:n] + cut
 }
 
 // Statistics adds what became of the packets of an interface up to a time.
 func (f *Writer) Statistics(index int, c Counters, at time.Time) error {
 	b := binary.LittleEndian.AppendUint32(f.begin(), uint32(index))
-	b = appendStamp(b, at)
+	b = appendStamp(b, at, f.lacks[index])
 	b = appendOption(b, optReceived, binary.LittleEndian.AppendUint64(nil, c.Received+c.KernelDropped))
 	b = appendOption(b, optDropped, binary.LittleEndian.AppendUint64(nil, c.KernelDropped))
 	return f.end(interfaceStatistics, appendEndOfOptions(b))
@@ -106,8 +130,14 @@ func (f *Writer) end(kind uint32, b []byte) error {
 	return err
 }
 
-func appendStamp(b []byte, t time.Time) []byte {
-	stamp := uint64(t.UnixNano())
+// appendStamp appends a time in units that lack so many digits of nanoseconds. It wraps
+// where 64 bits are too few, as the reader's sum does.
+func appendStamp(b []byte, t time.Time, lacks int) []byte {
+	unit := uint64(1)
+	for range lacks {
+		unit *= 10
+	}
+	stamp := uint64(t.Unix())*(1e9/unit) + uint64(t.Nanosecond())/unit
 	b = binary.LittleEndian.AppendUint32(b, uint32(stamp>>32))
 	return binary.LittleEndian.AppendUint32(b, uint32(stamp))
 }

@@ -64,6 +64,7 @@ func (c *conversation) record(f *frame) *dissect.Record {
 		r.Note("not_captured", wire.Bits(8*f.missing)+" of it")
 	}
 	if f.joined > 0 {
+		r.Made = true
 		r.Note("reassembled", "of "+strconv.Itoa(f.joined)+" pieces")
 	}
 	return r

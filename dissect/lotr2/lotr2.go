@@ -17,6 +17,9 @@ import (
 // Protocol is Lords of the Realm II, as a dissect.Protocol.
 type Protocol struct{}
 
+// Head returns what is known without the layouts.
+func (Protocol) Head() (schema.Head, error) { return schema.BuiltinHead("lotr2") }
+
 // Schema returns the layouts of the game.
 func (Protocol) Schema() (*schema.Protocol, error) { return schema.Builtin("lotr2") }
 

@@ -68,8 +68,9 @@ func (c *conversation) frame(d *dissect.Datagram, off, n int) int {
 		r.Rest = r.Raw[size-min(len(r.Rest), size):]
 		r.Note("trailing_bytes", wire.Bits(8*len(trailing))+" behind the frame")
 	}
+	size = len(r.Raw)
 	c.session.Emit(r)
-	return len(r.Raw)
+	return size
 }
 
 // another reports whether bytes behind a frame are another one, whole and plausible.

@@ -24,6 +24,14 @@ type Protocol struct{ layouts *schema.Protocol }
 // With returns the game that has these layouts.
 func With(layouts *schema.Protocol) Protocol { return Protocol{layouts} }
 
+// Head returns what is known without the layouts.
+func (p Protocol) Head() (schema.Head, error) {
+	if p.layouts != nil {
+		return p.layouts.Head(), nil
+	}
+	return schema.BuiltinHead("mmo")
+}
+
 // Schema returns the game's layouts.
 func (p Protocol) Schema() (*schema.Protocol, error) {
 	if p.layouts != nil {

@@ -16,6 +16,9 @@ import (
 // Protocol is Netrek.
 type Protocol struct{}
 
+// Head returns what is known without the layouts.
+func (Protocol) Head() (schema.Head, error) { return schema.BuiltinHead("netrek") }
+
 // Schema returns the built-in layouts.
 func (Protocol) Schema() (*schema.Protocol, error) { return schema.Builtin("netrek") }
 

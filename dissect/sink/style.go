@@ -51,3 +51,12 @@ func newPalette() palette {
 	}
 	return p
 }
+
+// Paint returns a word in the colour of what fails, or of what deserves attention.
+func Paint(word string, failure bool) string {
+	k := inkOf(color.FgYellow)
+	if failure {
+		k = inkOf(color.FgRed, color.Bold)
+	}
+	return k.on + word + k.off
+}

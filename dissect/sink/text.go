@@ -22,6 +22,7 @@ type TextOptions struct {
 	Hex       bool // the bytes of each record, marked with its fields
 	Time      TimeFormat
 	Location  *time.Location // of local times; nil for the system's
+	Timeless  bool           // leave the time out, for what has one of its own
 	Width     int            // columns of a line; 0 for 120, negative without limit
 	Color     bool
 	dissect.Privacy
@@ -154,10 +155,19 @@ func (t *Text) appendBelow(dst []byte, r *dissect.Record) []byte {
 	return dst
 }
 
+// Clean returns a text about a record as a line shows it: escaped, and masked where it
+// repeats what is masked.
+func (t *Text) Clean(r *dissect.Record, text string) string {
+	t.redact.Prepare(r)
+	return Escape(t.redact.Clean(text))
+}
+
 // begin begins a line with time, session, direction and transport.
 func (t *Text) begin(dst []byte, r *dissect.Record) []byte {
 	t.start, t.hidden, t.margin = len(dst), 0, 0
-	dst = t.clock.append(dst, r)
+	if !t.o.Timeless {
+		dst = t.clock.append(dst, r)
+	}
 	t.origin = t.column(dst)
 	if t.o.Sides {
 		if r.Direction == dissect.ServerToClient {

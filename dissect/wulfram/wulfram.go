@@ -17,6 +17,9 @@ import (
 // Protocol is Wulfram II.
 type Protocol struct{}
 
+// Head returns what is known without the layouts.
+func (Protocol) Head() (schema.Head, error) { return schema.BuiltinHead("wulfram") }
+
 // Schema returns the built-in layouts.
 func (Protocol) Schema() (*schema.Protocol, error) { return schema.Builtin("wulfram") }
 

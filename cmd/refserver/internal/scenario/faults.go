@@ -33,6 +33,7 @@ type Capture struct {
 	Snap    int           // at most so many bytes of a packet
 	Miss    float64       // the probability of a packet to be missed
 	OnlySrc netip.Addr    // only packets from this host, if it is valid
+	Lost    int           // the packet of this number on the wire, from 1; 0 for none
 }
 
 // Shape is how the hosts cut their streams into segments.
@@ -46,7 +47,7 @@ type Shape struct {
 
 // camera returns the faults as the tape wants them.
 func (c Capture) camera(start time.Time) tape.Faults {
-	f := tape.Faults{Snap: c.Snap, Miss: c.Miss, Only: c.OnlySrc}
+	f := tape.Faults{Snap: c.Snap, Miss: c.Miss, Only: c.OnlySrc, Lost: c.Lost}
 	if c.Start > 0 {
 		f.Start = start.Add(c.Start)
 	}

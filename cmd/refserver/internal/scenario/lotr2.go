@@ -75,10 +75,7 @@ const (
 
 // cast makes the machines of a party.
 func (p party) cast(seed uint64) []Role {
-	script, err := lotr2.HostScripts.Find(lotr2HostScripts, p.host)
-	if err != nil {
-		panic(err) // of the tables here
-	}
+	script := commands(lotr2.HostScripts, lotr2HostScripts, p.host)
 	host := lotr2Place(serverHost)
 	config := lotr2.HostConfig{Config: lotr2.Config{Name: "Player1", Place: host, Script: script, Seed: seed}}
 	roles := []Role{{
@@ -88,9 +85,7 @@ func (p party) cast(seed uint64) []Role {
 	addr := serverHost
 	for i, g := range p.joiners {
 		addr = addr.Next()
-		if script, err = lotr2.JoinerScripts.Find(lotr2JoinerScripts, g.script); err != nil {
-			panic(err)
-		}
+		script := commands(lotr2.JoinerScripts, lotr2JoinerScripts, g.script)
 		place := lotr2Place(addr)
 		look := broadcast
 		if p.directed {

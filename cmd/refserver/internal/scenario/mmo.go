@@ -121,10 +121,7 @@ func (p crowd) cast(seed uint64) []Role {
 		if !m.sharing {
 			host = host.Next()
 		}
-		script, err := mmoScript(m.script)
-		if err != nil {
-			panic(err) // of the table above
-		}
+		script := commands(mmo.Scripts, mmoScripts, m.script)
 		self := i
 		if m.impostor {
 			self--
@@ -322,10 +319,6 @@ wait 300ms
 say good bye
 wait 200ms
 leave`,
-}
-
-func mmoScript(name string) ([]mmo.Command, error) {
-	return mmo.Scripts.Find(mmoScripts, name)
 }
 
 // MixedMMO returns a scenario of the MMO with faults of all kinds, drawn from a seed.

@@ -93,10 +93,7 @@ func (c crew) cast(seed uint64) []Role {
 	for i, p := range c.pilots {
 		host = host.Next()
 		name := names[i%len(names)]
-		script, err := netrek.Scripts.Find(netrekScripts, p.script)
-		if err != nil {
-			panic(err) // of the table above
-		}
+		script := commands(netrek.Scripts, netrekScripts, p.script)
 		local := netip.AddrPortFrom(host, clientPort+uint16(1000*i))
 		config := netrek.BotConfig{
 			Name: name, Server: server, Local: local, Script: script, Seed: seed + uint64(i),

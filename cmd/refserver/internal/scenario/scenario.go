@@ -6,9 +6,12 @@ import (
 	"io"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/cmd/refserver/internal/misbehave"
+	"opscope/cmd/refserver/internal/script"
 	"opscope/cmd/refserver/internal/tape"
 )
 
@@ -57,6 +60,22 @@ func (s Scenario) inNanoseconds() Scenario {
 	return s
 }
 
+// Breaking returns s with a machine, or with a capture, that breaks a rule.
+func (s Scenario) Breaking(m *misbehave.Misbehaviour) Scenario {
+	s.Faults.Capture.Start = max(s.Faults.Capture.Start, m.Late)
+	s.Faults.Capture.Lost = m.Lost
+	cast := s.Cast
+	s.Cast = func(seed uint64) []Role {
+		roles := cast(seed)
+		for i := range roles {
+			build, server := roles[i].Build, roles[i].Server
+			roles[i].Build = func(o machine.Observer) machine.Machine { return m.Wrap(build(o), server) }
+		}
+		return roles
+	}
+	return s
+}
+
 // Role is a machine with its place.
 type Role struct {
 	Name   string
@@ -81,6 +100,20 @@ type Result struct {
 	Wire     int // packets on the wire
 }
 
+// commands reads the script that a player follows: one of a list, a built-in one, or, where
+// it has more than a line, the text itself.
+func commands(b *script.Book, list map[string]string, name string) []script.Command {
+	read := func() ([]script.Command, error) { return b.Find(list, name) }
+	if strings.Contains(name, "\n") {
+		read = func() ([]script.Command, error) { return b.Parse(name) }
+	}
+	found, err := read()
+	if err != nil {
+		panic(err) // of the tables here
+	}
+	return found
+}
+
 // Start is when every scenario starts.
 var Start = time.Date(2026, 11, 29, 20, 15, 2, 0, time.UTC)
 
@@ -91,8 +124,13 @@ const grace = 600 * time.Millisecond
 func (s *Scenario) Run(w io.Writer, seed uint64) (*Result, error) {
 	n, err := s.run(w, seed)
 	if err != nil {
-		return nil, fmt.Errorf("scenario %s, seed %d: %w", s.Name, seed, err)
+		return nil, err
 	}
+	return s.result(n, seed), nil
+}
+
+// result is what is true of a network after a run.
+func (s *Scenario) result(n *network, seed uint64) *Result {
 	r := &Result{
 		Scenario: s.Name, Protocol: s.Protocol, Seed: seed,
 		Sent: n.truth(s.Acks), Faults: n.faults, Events: n.events, Wire: n.wire,
@@ -100,7 +138,7 @@ func (s *Scenario) Run(w io.Writer, seed uint64) (*Result, error) {
 	for _, e := range n.streams {
 		r.Streams = append(r.Streams, e.bytes())
 	}
-	return r, nil
+	return r
 }
 
 // run plays the scenario and writes its capture. The network has what is true of it.
@@ -111,15 +149,29 @@ func (s *Scenario) run(w io.Writer, seed uint64) (*network, error) {
 		Comment: fmt.Sprintf("scenario %s, seed %d", s.Name, seed),
 	})
 	if err != nil {
-		return nil, err
+		return nil, s.failed(seed, err)
 	}
+	n, err := s.shoot(file, seed)
+	return n, s.failed(seed, firstError(err, file.Flush(), out.Flush()))
+}
+
+// failed says of which run an error is.
+func (s *Scenario) failed(seed uint64, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("scenario %s, seed %d: %w", s.Name, seed, err)
+}
+
+// shoot plays the scenario before a camera.
+func (s *Scenario) shoot(film tape.Film, seed uint64) (*network, error) {
 	n := s.network(seed)
-	n.camera = tape.NewCamera(file, s.Faults.Capture.camera(Start), newChance(seed, 4))
+	n.camera = tape.NewCamera(film, s.Faults.Capture.camera(Start), newChance(seed, 4))
 	for _, r := range s.Cast(seed) {
 		n.add(&r).begin(Start.Add(r.Start))
 	}
 	n.play(Start.Add(s.Duration))
-	return n, firstError(n.err, file.Flush(), out.Flush())
+	return n, n.err
 }
 
 // network returns the network of a scenario, without machines.

@@ -135,10 +135,7 @@ func (g game) cast(seed uint64) []Role {
 			host = host.Next()
 		}
 		name := names[i%len(names)]
-		script, err := wulfram.Scripts.Find(scripts, p.script)
-		if err != nil {
-			panic(err) // of the table above
-		}
+		script := commands(wulfram.Scripts, scripts, p.script)
 		p.variant.FirstSeq = g.firstSeq
 		config := wulfram.BotConfig{Name: name, Server: server, Script: script, Seed: seed + uint64(i) + 1, Variant: p.variant}
 		roles = append(roles, Role{

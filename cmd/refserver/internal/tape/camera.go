@@ -14,28 +14,36 @@ type Faults struct {
 	Snap  int        // at most so many bytes of a packet, 0 for all of them
 	Miss  float64    // the probability of a packet to be missed
 	Only  netip.Addr // only packets from this host, if it is valid
+	Lost  int        // the packet of this number, counted from 1 as they come; 0 for none
 }
 
-// Camera captures packets into a file, as far as its faults let it.
+// Film is what a camera captures into: a File, or memory.
+type Film interface {
+	// Write appends a packet. Its bytes stay as they are.
+	Write(*Shot) error
+}
+
+// Camera captures packets into a film, as far as its faults let it.
 type Camera struct {
-	file   *File
+	film   Film
 	faults Faults
 	chance *rand.Rand
 	count  int
+	seen   int
 }
 
-// NewCamera returns a camera in front of a file. It draws from chance for every
+// NewCamera returns a camera in front of a film. It draws from chance for every
 // packet, so that a fault more or less does not change the others.
-func NewCamera(f *File, faults Faults, chance *rand.Rand) *Camera {
-	return &Camera{file: f, faults: faults, chance: chance}
+func NewCamera(f Film, faults Faults, chance *rand.Rand) *Camera {
+	return &Camera{film: f, faults: faults, chance: chance}
 }
 
-// Take shows the camera a packet. It returns the packet's number in the file, from
+// Take shows the camera a packet. It returns the packet's number on the film, from
 // 1, and how many bytes of it are there; the number 0 means that it was missed.
 func (c *Camera) Take(at time.Time, src netip.Addr, data []byte, comment string) (number, captured int, err error) {
 	missed := c.chance.Float64() < c.faults.Miss
 	f := &c.faults
-	if missed || at.Before(f.Start) || !f.End.IsZero() && at.After(f.End) || f.Only.IsValid() && f.Only != src {
+	if c.seen++; missed || c.seen == f.Lost || at.Before(f.Start) || !f.End.IsZero() && at.After(f.End) || f.Only.IsValid() && f.Only != src {
 		return 0, 0, nil
 	}
 	shot := Shot{Time: at, Data: data, Length: len(data), Comment: comment}
@@ -43,5 +51,5 @@ func (c *Camera) Take(at time.Time, src netip.Addr, data []byte, comment string)
 		shot.Data = data[:f.Snap]
 	}
 	c.count++
-	return c.count, len(shot.Data), c.file.Write(&shot)
+	return c.count, len(shot.Data), c.film.Write(&shot)
 }
