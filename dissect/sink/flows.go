@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"opscope/dissect"
-	"opscope/reassembly"
 )
 
 // What Flows lists at most; of what comes beyond that the sums know.
@@ -199,7 +198,7 @@ func (f *Flows) Write(r *dissect.Record) error {
 	case r.Type == dissect.FrameRecord:
 		c.count(r)
 		f.trips.add(&r.Ack)
-	case r.Type == dissect.GapRecord && r.Text != reassembly.SnapLength.String(): // the packet is there
+	case r.Type == dissect.GapRecord && r.Text != dissect.SnapLength: // the packet is there
 		c.Gaps, c.LostBytes = 1, r.Bytes
 	default:
 		return nil
