@@ -31,6 +31,9 @@ const (
 
 // start starts the command, whose output goes to out.
 func (c *command) start(out io.Writer) error {
+	if err := adopt(); err != nil {
+		return err
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
@@ -80,10 +83,27 @@ func (c *command) stop() {
 	group := -c.shell.Pid
 	_ = syscall.Kill(group, syscall.SIGTERM) // if there is one
 	for end := time.Now().Add(stopTime); time.Now().Before(end); time.Sleep(lookTime) {
-		if errors.Is(syscall.Kill(group, 0), syscall.ESRCH) {
+		if c.gone() {
 			return
 		}
 	}
 	complain(c.out, "--run: the command did not end when told to, and is killed")
 	_ = syscall.Kill(group, syscall.SIGKILL)
+	for end := time.Now().Add(stopTime); time.Now().Before(end) && !c.gone(); time.Sleep(lookTime) {
+	}
+}
+
+// gone reports whether all processes of the group have ended. Nobody else waits for those
+// that were adopted; that the shell may be among them is all the same by now.
+func (c *command) gone() bool {
+	group := -c.shell.Pid
+	for {
+		pid, err := syscall.Wait4(group, nil, syscall.WNOHANG, nil)
+		if err == syscall.EINTR {
+			continue
+		}
+		if pid <= 0 || err != nil {
+			return errors.Is(syscall.Kill(group, 0), syscall.ESRCH)
+		}
+	}
 }
