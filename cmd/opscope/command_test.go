@@ -61,6 +61,10 @@ func TestUsage(t *testing.T) {
 		"a limit without a number":    {[]string{"sniff", "-i", "lo", "-a", "duration"}, []string{`-a "duration"`, "duration:10"}},
 		"a limit nobody knows":        {[]string{"sniff", "-i", "lo", "-a", "mood:3"}, []string{`-a "mood:3"`, "duration, filesize, packets or files"}},
 		"standard output in parts":    {[]string{"sniff", "-i", "lo", "-w", "-", "-b", "packets:9"}, []string{"no next file"}},
+		"a command and no capture":    {[]string{"verify", "--run", "true"}, []string{"--run wants an interface", "try: -i lo"}},
+		"a capture of a file":         {[]string{"verify", "-i", "lo", sessionCapture}, []string{"-i captures, and " + sessionCapture}},
+		"live, but for the interface": {[]string{"verify", "--port", "2627", sessionCapture}, []string{"--port is about a live capture"}},
+		"a report and a capture":      {[]string{"verify", "-i", "lo", "-w", "-"}, []string{"standard output has the report"}},
 		"too small a queue":           {[]string{"sniff", "-i", "lo", "--queue", "0"}, []string{"--queue at least 1 MiB"}},
 		"man without a directory":     {[]string{"man"}, []string{"takes DIR", "try: opscope man"}},
 		"notes with a word":           {[]string{"notes", "x"}, []string{"takes no arguments"}},
@@ -549,7 +553,7 @@ func runExample(t *testing.T, line string) {
 	t.Helper()
 	words := shellWords(line)
 	command := strings.Join(words, " ")
-	if len(words) == 0 || words[0] != "opscope" || words[1] == "sniff" || strings.Contains(command, "my/schema") || strings.Contains(command, "man ./man") {
+	if len(words) == 0 || words[0] != "opscope" || words[1] == "sniff" || slices.Contains(words, "-i") || strings.Contains(command, "my/schema") || strings.Contains(command, "man ./man") {
 		return
 	}
 	if out := good(t, words[1:]...); out == "" {

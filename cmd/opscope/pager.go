@@ -68,7 +68,7 @@ func paging(c *cobra.Command) *cobra.Command {
 }
 
 // page starts the pager for a command that prints long text from files. What is JSON is
-// for a program, and what comes from a pipe may go on for ever.
+// for a program, and what comes from a pipe or an interface may go on for ever.
 func (s streams) page(c *cobra.Command, args []string) {
 	w, ok := s.out.(*paged)
 	if _, long := c.Annotations[pages]; !ok || !long {
@@ -81,6 +81,9 @@ func (s streams) page(c *cobra.Command, args []string) {
 		if f := c.Flags().Lookup(name); f != nil && f.Value.String() == "json" {
 			return
 		}
+	}
+	if live := c.Flags().Lookup("interface"); live != nil && live.Changed {
+		return
 	}
 	if read, err := c.Flags().GetStringArray("read"); err == nil {
 		args = append(read, args...)

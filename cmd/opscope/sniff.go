@@ -13,6 +13,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"opscope/dissect"
 	"opscope/dissect/capture"
@@ -23,11 +24,17 @@ import (
 // sniffOptions are what `opscope sniff` was asked for.
 type sniffOptions struct {
 	decodeOptions
+	liveOptions
+	list  bool
+	print bool
+}
+
+// liveOptions say what is captured on interfaces, and until when. They mean the same in
+// every command.
+type liveOptions struct {
 	interfaces  []string
-	list        bool
 	ports       []string
 	write       string
-	print       bool
 	rotate      []string
 	stop        []string
 	packetLimit int
@@ -68,12 +75,22 @@ the counters, SIGUSR2 writes out what -w holds back, SIGHUP loads the schemas an
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this `INTERFACE`, by name or number, or on any; repeatable")
+	o.liveOptions.flags(f)
 	f.BoolVarP(&o.list, "list-interfaces", "D", false, "list the interfaces")
-	f.StringArrayVar(&o.ports, "port", nil, "capture this TCP and UDP `PORT`, also behind VLAN tags, and fragments; repeatable")
-	f.StringVarP(&o.write, "write", "w", "", "write the packets to this pcapng `FILE`, - for standard output")
 	f.BoolVar(&o.print, "print", false, "with -w -, print the records all the same, on standard error")
 	f.StringArrayVarP(&o.rotate, "ring-buffer", "b", nil, "go on in another file after `LIMIT` filesize:KB, duration:SECONDS or packets:N, and keep files:N of them")
+	sessionFlags(f, &o.decodeOptions)
+	printFlags(c, &o.decodeOptions)
+	f.Lookup("hold").Usage = "hold output back for this `TIME`, for acknowledgements and for context (default 0)"
+	f.Lookup("hold").DefValue = "0s"
+	return c
+}
+
+// flags adds the flags that say what is captured.
+func (o *liveOptions) flags(f *pflag.FlagSet) {
+	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this `INTERFACE`, by name or number, or on any; repeatable")
+	f.StringArrayVar(&o.ports, "port", nil, "capture this TCP and UDP `PORT`, also behind VLAN tags, and fragments; repeatable")
+	f.StringVarP(&o.write, "write", "w", "", "write the packets to this pcapng `FILE`, - for standard output")
 	f.StringArrayVarP(&o.stop, "autostop", "a", nil, "stop after `LIMIT` duration:SECONDS, packets:N, filesize:KB or files:N")
 	f.IntVar(&o.packetLimit, "packets", 0, "stop after `N` packets")
 	f.IntVarP(&o.snapLen, "snapshot-length", "s", 0, "keep at most `N` bytes of a packet, 0 for all")
@@ -82,11 +99,6 @@ the counters, SIGUSR2 writes out what -w holds back, SIGHUP loads the schemas an
 	f.IntVar(&o.queueMiB, "queue", capture.DefaultQueue>>20, "`MIB` of packets that may wait for a slow output")
 	f.BoolVar(&o.wait, "wait", false, "wait for an interface that is not there, or goes away")
 	f.StringVar(&o.user, "user", "", "go on as this `USER` once the interfaces are open")
-	sessionFlags(f, &o.decodeOptions)
-	printFlags(c, &o.decodeOptions)
-	f.Lookup("hold").Usage = "hold output back for this `TIME`, for acknowledgements and for context (default 0)"
-	f.Lookup("hold").DefValue = "0s"
-	return c
 }
 
 // listDevices prints the interfaces.
@@ -106,10 +118,11 @@ func listDevices(s streams) error {
 	return sink.WriteTable(s.out, []string{"number", "name", "state", "addresses"}, rows)
 }
 
-// sniffing is a run of sniff.
+// sniffing is a capture on interfaces, with what becomes of its packets.
 type sniffing struct {
-	*sniffOptions
+	*liveOptions
 	decoding  *decoding
+	command   *command // that makes the traffic; nil for none
 	live      *capture.Live
 	recording *capture.Recording
 	pipeline  *dissect.Pipeline
@@ -124,14 +137,85 @@ type sniffing struct {
 
 // sniff captures until it is told to end.
 func sniff(ctx context.Context, s streams, args []string, o *sniffOptions) error {
-	x := &sniffing{sniffOptions: o, file: s.out, err: &locked{w: s.err}}
-	s.err = x.err
-	if err := x.prepare(s, args); err != nil {
+	if len(args) > 0 {
+		if o.packetFilter != "" {
+			return usage("two capture filters: one behind -f, one in the last words")
+		}
+		o.packetFilter = strings.Join(args, " ")
+	}
+	x, err := newSniffing(&s, &o.liveOptions, o.packetFilter)
+	if err != nil {
 		return err
 	}
-	ctx, x.end = context.WithCancel(ctx)
-	defer x.end()
-	live, err := capture.OpenLive(ctx, x.liveOptions())
+	if o.liveOptions.write == "-" {
+		s.out, o.quiet = s.err, o.quiet || !o.print
+	}
+	if !o.holdSet {
+		o.hold = 0
+	}
+	if x.decoding, err = newDecoding(s, &o.decodeOptions); err != nil {
+		return err
+	}
+	result, err := x.capture(ctx)
+	if errors.Is(err, errInterrupted) {
+		return nil
+	}
+	if e := x.epilogue(result); e != nil && err == nil {
+		err = &exitError{exitInput, fmt.Errorf("output: %w", e)}
+	}
+	return err
+}
+
+// newSniffing checks what was asked for. The streams are from then on for several
+// goroutines.
+func newSniffing(s *streams, o *liveOptions, packetFilter string) (*sniffing, error) {
+	x := &sniffing{liveOptions: o, file: s.out, err: &locked{w: s.err}}
+	s.err = x.err
+	return x, x.prepare(packetFilter)
+}
+
+// capture captures until it is told to end, or its command ends, and decodes meanwhile. It
+// returns what was decoded, nil if that never began, and then errInterrupted if it was told
+// to end before.
+func (x *sniffing) capture(ctx context.Context) (*dissect.Result, error) {
+	told, end := context.WithCancel(ctx)
+	x.end = end
+	defer end()
+	// What a command says while it is being stopped is captured, too.
+	open, finish := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer finish(nil)
+	unhook := context.AfterFunc(told, func() { finish(context.Cause(told)) })
+	if err := x.open(open); err != nil {
+		return nil, err
+	}
+	defer x.watchSignals()()
+	x.announce()
+	if x.command != nil && unhook() {
+		if err := x.command.start(x.err); err != nil {
+			finish(nil)
+			return nil, &exitError{exitLive, errors.Join(err, x.live.Close())}
+		}
+		ended := make(chan struct{})
+		go func() {
+			x.command.wait(told)
+			finish(nil)
+			close(ended)
+		}()
+		defer func() {
+			end()
+			<-ended
+		}()
+	}
+	if x.duration > 0 {
+		defer time.AfterFunc(x.duration, end).Stop()
+	}
+	defer x.progress()()
+	return x.run()
+}
+
+// open opens the interfaces, and gives up the rights that it takes.
+func (x *sniffing) open(ctx context.Context) error {
+	live, err := capture.OpenLive(ctx, x.captureOptions())
 	var syntax *pcapfilter.SyntaxError
 	switch {
 	case errors.As(err, &syntax), errors.Is(err, pcapfilter.ErrTooLong):
@@ -139,25 +223,25 @@ func sniff(ctx context.Context, s streams, args []string, o *sniffOptions) error
 	case errors.Is(err, capture.ErrRecording):
 		return &exitError{exitInput, err}
 	case errors.Is(err, errInterrupted):
-		return nil
+		return err
 	case err != nil:
 		return &exitError{exitLive, err}
 	}
 	x.live = live
-	x.pipeline = dissect.NewPipeline(x.decoding, x.decoding.pipelineOptions(x.hold, true, 0))
-	if err := becomeUser(o.user); err != nil {
+	// Whoever checks has the records as from a file: none is told of twice.
+	x.pipeline = dissect.NewPipeline(x.decoding, x.decoding.pipelineOptions(x.decoding.hold, !x.decoding.checks, 0))
+	if err := becomeUser(x.user); err != nil {
 		return &exitError{exitLive, err}
 	}
-	defer x.watchSignals()()
+	return nil
+}
+
+// announce says that the capture has begun.
+func (x *sniffing) announce() {
 	complain(x.err, "capturing on "+x.names())
-	if x.write != "" && !x.secrets {
+	if x.write != "" && !x.decoding.secrets {
 		complain(x.err, "-w writes the packets as they are, passwords and tokens too")
 	}
-	if x.duration > 0 {
-		defer time.AfterFunc(x.duration, x.end).Stop()
-	}
-	defer x.progress()()
-	return x.run()
 }
 
 // locked is a writer for several goroutines.
@@ -173,17 +257,11 @@ func (l *locked) Write(b []byte) (int, error) {
 }
 
 // prepare checks what was asked for.
-func (x *sniffing) prepare(s streams, args []string) error {
+func (x *sniffing) prepare(packetFilter string) error {
 	if len(x.interfaces) == 0 {
 		return usage("no interface to capture on\ntry: opscope sniff -i any, or opscope sniff -D for a list")
 	}
-	if len(args) > 0 {
-		if x.packetFilter != "" {
-			return usage("two capture filters: one behind -f, one in the last words")
-		}
-		x.packetFilter = strings.Join(args, " ")
-	}
-	if len(x.ports) > 0 && x.packetFilter != "" {
+	if len(x.ports) > 0 && packetFilter != "" {
 		return usage("--port makes a capture filter, and there is another\ntry: it alone, with port %s in it", x.ports[0])
 	}
 	for _, list := range x.ports {
@@ -198,18 +276,7 @@ func (x *sniffing) prepare(s streams, args []string) error {
 	if x.snapLen < 0 || x.snapLen > capture.DefaultSnapLen || x.kernelMiB < 1 || x.queueMiB < 1 || x.packetLimit < 0 {
 		return usage("-s wants 0 to %d bytes, -B and --queue at least 1 MiB, --packets 0 or more", capture.DefaultSnapLen)
 	}
-	if err := x.record(); err != nil {
-		return err
-	}
-	if x.write == "-" {
-		s.out, x.quiet = s.err, x.quiet || !x.print
-	}
-	if !x.holdSet {
-		x.hold = 0
-	}
-	var err error
-	x.decoding, err = newDecoding(s, &x.decodeOptions)
-	return err
+	return x.record()
 }
 
 // record sets up the recording, and what ends it or the run.
@@ -265,7 +332,8 @@ func parseLimit(flag, text string, r *capture.Rotation) error {
 	return nil
 }
 
-func (x *sniffing) liveOptions() capture.LiveOptions {
+// captureOptions returns how the interfaces are opened.
+func (x *sniffing) captureOptions() capture.LiveOptions {
 	return capture.LiveOptions{
 		Interfaces: x.interfaces, Filter: x.captureFilter, SnapLen: x.snapLen, Promiscuous: !x.narrow,
 		KernelBuffer: x.kernelMiB << 20, Queue: x.queueMiB << 20, Recording: x.recording, Wait: x.wait,
@@ -278,7 +346,7 @@ func (x *sniffing) captureFilter(link pcapfilter.Link) (*pcapfilter.Filter, erro
 	if len(x.portList) > 0 {
 		return pcapfilter.Ports(x.portList, link), nil
 	}
-	return pcapfilter.Parse(x.packetFilter, link)
+	return pcapfilter.Parse(x.decoding.packetFilter, link)
 }
 
 // names lists what is captured on.
@@ -291,10 +359,10 @@ func (x *sniffing) names() string {
 }
 
 // run decodes what is captured.
-func (x *sniffing) run() error {
+func (x *sniffing) run() (*dissect.Result, error) {
 	result, err := x.pipeline.Run(context.Background(), x)
 	if result != nil {
-		x.decoding.told("sniff", result, nil)
+		x.decoding.told(x.names(), result, nil)
 	}
 	x.end()
 	recording := x.live.Close()
@@ -312,10 +380,7 @@ func (x *sniffing) run() error {
 	case err != nil:
 		err = &exitError{exitInput, fmt.Errorf("output: %w", err)}
 	}
-	if e := x.epilogue(result); e != nil && err == nil {
-		err = &exitError{exitInput, fmt.Errorf("output: %w", e)}
-	}
-	return err
+	return result, err
 }
 
 // epilogue prints the counters, and what else was asked for.
@@ -327,7 +392,7 @@ func (x *sniffing) epilogue(result *dissect.Result) error {
 		return err
 	}
 	x.tell()
-	if !x.quiet && x.summary == "" {
+	if !x.decoding.quiet && x.decoding.summary == "" {
 		if err := sink.WriteSummary(x.err, &result.Summary, x.decoding.times.Zone(nil)); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"opscope/dissect"
 	"opscope/dissect/sink"
@@ -22,6 +23,8 @@ import (
 // verifyOptions are what `opscope verify` was asked for.
 type verifyOptions struct {
 	decodeOptions
+	liveOptions
+	run     string // makes the traffic
 	list    string // protocol whose rules are listed
 	specs   []string
 	rules   []string
@@ -38,7 +41,7 @@ func newVerify(s streams) *cobra.Command {
 	o := verifyOptions{decodeOptions: decodeOptions{time: "u", color: "auto", hold: dissect.DefaultHold, holdSet: true}}
 	c := &cobra.Command{
 		Use:   "verify [flags] CAPTURE...",
-		Short: "Check captures against the rules of their protocols",
+		Short: "Check captures, or live traffic, against the rules of their protocols",
 		Long: `verify decodes captures as decode does, and checks every record against the rules of
 its protocol: that bytes, opcodes, directions and transports are what they should be,
 that sequences, windows and acknowledgements hold, that things come in their order.
@@ -51,21 +54,36 @@ Errors fail the check; warnings do so with --strict. --rule switches and tighten
 rules, --waive lets named packets break one, for a reason that the report shows. A
 capture without a record of a known protocol fails.
 
-Exit codes: 0 every rule is kept; 1 one is broken; 2 usage; 3 a capture unreadable or
-damaged, or a report not writable.`,
+With -i it captures as sniff does, until -a, an interrupt, or the end of the command of
+--run, and then reports. The command runs by sh -c once the capture is open, its output
+goes to standard error. What it leaves behind is stopped when it ends, and all of it when
+the capture is told to end: by SIGTERM, and by SIGKILL after 5 seconds. What is said
+meanwhile counts. -w keeps the capture: packets have their numbers in it.
+
+Exit codes: 0 every rule is kept; 1 one is broken, or the command of --run ended with
+another exit code than 0, which the report shows; 2 usage; 3 a capture unreadable or
+damaged, packets dropped, or a report not writable; 4 the capture or the command could
+not start, or the interface went away.`,
 		Example: `  opscope verify pcaps/wulfram/play.pcapng
   opscope verify --rules wulfram
   opscope verify --rule acknowledged.within=500ms --rule in_order=error pcaps/wulfram/play.pcapng
   opscope verify --waive 'acknowledged:RETARGET,0x2b=our server does not answer them yet' pcaps/wulfram/play.pcapng
   opscope verify --spec testdata/verify/wulfram.yaml pcaps/wulfram/play.pcapng
-  opscope verify -T json pcaps/mmo/move.pcapng | jq .passed`,
+  opscope verify -T json pcaps/mmo/move.pcapng | jq .passed
+  opscope verify -i eth0 --port 2627 -a duration:60 -w game.pcapng
+  opscope verify -i lo --port 2627 --run './my-server & ./my-client --script login' -w game.pcapng`,
 		RunE: func(c *cobra.Command, args []string) error {
+			if err := o.fit(c.Flags(), append(o.read, args...)); err != nil {
+				return err
+			}
 			return runVerify(c.Context(), s, append(o.read, args...), &o)
 		},
 	}
 	f := c.Flags()
 	f.SortFlags = false
 	inputFlags(f, &o.decodeOptions)
+	o.liveOptions.flags(f)
+	f.StringVar(&o.run, "run", "", "with -i: run this `COMMAND`, and capture until it ends")
 	f.StringArrayVar(&o.specs, "spec", nil, "check the expectations in this `FILE`, too; repeatable")
 	f.StringVar(&o.list, "rules", "", "list the rules of a `PROTOCOL`, and check nothing")
 	f.StringArrayVar(&o.rules, "rule", nil, "change a rule, as `RULE`=on, off, error or warning, or RULE.within=500ms; PROTOCOL/RULE is that of one protocol; repeatable")
@@ -108,6 +126,12 @@ func runVerify(ctx context.Context, s streams, files []string, o *verifyOptions)
 	if format != "text" && format != "json" {
 		return usage("unknown format %q\ntry -T text or -T json", format)
 	}
+	var x *sniffing
+	if len(o.interfaces) > 0 {
+		if x, err = newSniffing(&s, &o.liveOptions, o.packetFilter); err != nil {
+			return err
+		}
+	}
 	d, err := newDecoding(s, o.forDecoding())
 	if err != nil {
 		return err
@@ -121,19 +145,54 @@ func runVerify(ctx context.Context, s streams, files []string, o *verifyOptions)
 		return err
 	}
 	checker := verify.NewChecker(verify.Options{Settings: *settings, Specs: specs, Printer: newPrinter(d), Context: o.context, Most: o.most})
-	failed, err := d.judge(ctx, files, checker)
+	var damage error
+	if x == nil {
+		damage, err = d.judge(ctx, files, checker)
+	} else {
+		x.decoding = d
+		if o.run != "" {
+			x.command = &command{line: o.run}
+		}
+		damage, err = x.judge(ctx, checker)
+	}
 	if err != nil {
 		return err
 	}
 	report := checker.Report()
-	if err := o.write(s, report); err != nil {
+	if err := o.report(s, report); err != nil {
 		return err
 	}
 	switch {
-	case failed && !o.lenient:
-		return &exitError{exitInput, errors.New("")}
+	case damage != nil && (!o.lenient || exitCode(damage) != exitInput):
+		return damage
 	case report.Failed(o.strict):
 		return &exitError{exitCheck, errors.New("")}
+	}
+	return nil
+}
+
+// fit checks that what was asked for fits together.
+func (o *verifyOptions) fit(given *pflag.FlagSet, files []string) error {
+	switch {
+	case o.run != "" && len(o.interfaces) == 0:
+		return usage("--run wants an interface to capture on\ntry: -i lo")
+	case len(o.interfaces) > 0 && len(files) > 0:
+		return usage("-i captures, and %s is a capture\ntry: one of them", files[0])
+	case o.liveOptions.write == "-":
+		return usage("standard output has the report\ntry: -w FILE")
+	case len(o.interfaces) > 0:
+		return nil
+	}
+	var wrong string
+	var live pflag.FlagSet
+	new(liveOptions).flags(&live)
+	live.VisitAll(func(f *pflag.Flag) {
+		if given.Changed(f.Name) {
+			wrong = f.Name
+		}
+	})
+	if wrong != "" {
+		return usage("--%s is about a live capture\ntry: with -i INTERFACE", wrong)
 	}
 	return nil
 }
@@ -192,11 +251,11 @@ func (d *decoding) knowsPacket(protocol, packet string) bool {
 	return false
 }
 
-// judge has a checker look at files in turn. It reports whether one could not be read as a
-// whole, which it has complained of.
-func (d *decoding) judge(ctx context.Context, files []string, checker *verify.Checker) (failed bool, err error) {
+// judge has a checker look at files in turn. What it returns as damage, and has complained
+// of, is that one could not be read as a whole.
+func (d *decoding) judge(ctx context.Context, files []string, checker *verify.Checker) (damage, err error) {
 	if len(files) == 0 {
-		return false, usage("no file to read\ntry: opscope verify CAPTURE, or opscope verify - for standard input")
+		return nil, usage("no file to read\ntry: opscope verify CAPTURE, or opscope verify - for standard input")
 	}
 	d.writeTo(checker)
 	for i, name := range files {
@@ -206,23 +265,66 @@ func (d *decoding) judge(ctx context.Context, files []string, checker *verify.Ch
 		err := d.file(ctx, i, name)
 		var e *exitError
 		if errors.As(err, &e) {
-			return false, err
+			return nil, err
 		}
 		if checker.End(last); err == nil {
 			continue
 		}
 		complain(d.err, widen(err).Error())
 		checker.Incomplete(widen(err).Error())
-		failed = true
+		damage = &exitError{exitInput, errors.New("")}
 		if errors.Is(err, errInterrupted) {
 			break
 		}
 	}
-	return failed, nil
+	return damage, nil
 }
 
-// write writes all reports that were asked for.
-func (o *verifyOptions) write(s streams, r *verify.Report) error {
+// judge has a checker look at what is captured. What it returns as damage is why that is
+// not all.
+func (x *sniffing) judge(ctx context.Context, checker *verify.Checker) (damage, err error) {
+	x.decoding.writeTo(checker)
+	name := x.write
+	if name == "" {
+		name = strings.Join(x.interfaces, ", ")
+	}
+	checker.Begin(name)
+	result, damage := x.capture(ctx)
+	var summary dissect.Summary
+	switch {
+	case result != nil:
+		summary = result.Summary
+		x.tell()
+	case !errors.Is(damage, errInterrupted):
+		return nil, damage
+	default:
+		damage = nil // and nothing was checked, which the report shows
+	}
+	if checker.End(summary.Last); x.command != nil {
+		checker.Command(x.command.failure)
+	}
+	if damage == nil && result != nil {
+		damage = x.lost()
+	}
+	if damage != nil {
+		checker.Incomplete(damage.Error())
+	} else if len(summary.Records) == 0 {
+		complain(x.err, name+": "+nothingIn(&summary))
+	}
+	return damage, nil
+}
+
+// lost returns an error if packets were dropped.
+func (x *sniffing) lost() error {
+	c := x.live.Total()
+	if c.KernelDropped+c.OwnDropped == 0 {
+		return nil
+	}
+	return &exitError{exitInput, fmt.Errorf("%d packets dropped by the kernel, %d by opscope\ntry: a larger -B or --queue, or --port", c.KernelDropped, c.OwnDropped)}
+}
+
+// report writes all reports that were asked for.
+func (o *verifyOptions) report(s streams, r *verify.Report) error {
 	color, err := useColor(o.color, s.out)
 	if err != nil {
 		return err

@@ -70,6 +70,8 @@ type device interface {
 	// read hands over the packets that have come, and waits some time for the first of
 	// them. Their data is valid during the call of take. It returns *Down.
 	read(wait time.Duration, take func(*dissect.Packet)) error
+	// drain hands over what the kernel has taken by now.
+	drain(take func(*dissect.Packet)) error
 	// dropped returns how many packets the kernel has dropped so far.
 	dropped() uint64
 	about() Interface
@@ -360,7 +362,7 @@ func (n *listener) listen() {
 		}
 	}
 	if n.device != nil {
-		_ = n.device.read(0, n.take) // what the kernel has already; the capture is over all the same
+		_ = n.device.drain(n.take) // the capture is over all the same
 	}
 }
 
@@ -392,6 +394,8 @@ func (n *listener) take(p *dissect.Packet) {
 	n.took = true
 	l := n.live
 	if l.options.Recording != nil {
+		l.mu.Lock() // until it is queued: packets are numbered in the order of the file
+		defer l.mu.Unlock()
 		l.record(p)
 	}
 	n.mu.Lock()
@@ -410,8 +414,6 @@ func (n *listener) take(p *dissect.Packet) {
 // record writes one packet. The first error ends the recording, and with it the
 // capture: a recording with holes is none.
 func (l *Live) record(p *dissect.Packet) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.recording != nil {
 		return
 	}

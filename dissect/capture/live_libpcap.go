@@ -119,3 +119,6 @@ func (d *pcapHandle) read(_ time.Duration, take func(*dissect.Packet)) error {
 		}
 	}
 }
+
+// drain takes what is there; libpcap does not tell how much that is.
+func (d *pcapHandle) drain(take func(*dissect.Packet)) error { return d.read(0, take) }

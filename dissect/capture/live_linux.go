@@ -40,7 +40,9 @@ type packetSocket struct {
 	said    [2]bool // that it merges datagrams, segments
 	packet  dissect.Packet
 	scratch []byte
-	lost    atomic.Uint64
+	lost    atomic.Uint64 // packets that the kernel dropped
+	kept    atomic.Uint64 // packets that it has put into the ring
+	taken   uint64        // of those
 	options *LiveOptions
 }
 
@@ -223,6 +225,7 @@ func (s *packetSocket) close() {
 func (s *packetSocket) dropped() uint64 {
 	if t, err := unix.GetsockoptTpacketStatsV3(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
 		s.lost.Add(uint64(t.Drops))
+		s.kept.Add(uint64(t.Packets - t.Drops)) // which are among the packets
 	}
 	return s.lost.Load()
 }
@@ -254,6 +257,20 @@ func (s *packetSocket) read(wait time.Duration, take func(*dissect.Packet)) erro
 	return nil
 }
 
+// drainTime is how long drain waits for the kernel at most.
+const drainTime = time.Second
+
+// drain takes blocks until those packets have come that the kernel has now: the last block
+// is handed over late on a busy machine.
+func (s *packetSocket) drain(take func(*dissect.Packet)) error {
+	s.dropped() // which asks for both counters
+	err := s.read(0, take)
+	for end := time.Now().Add(drainTime); err == nil && s.taken < s.kept.Load() && time.Now().Before(end); {
+		err = s.read(0, take)
+	}
+	return err
+}
+
 func (s *packetSocket) header() *unix.TpacketHdrV1 {
 	desc := (*unix.TpacketBlockDesc)(unsafe.Pointer(&s.ring[s.current*blockSize]))
 	return (*unix.TpacketHdrV1)(unsafe.Pointer(&desc.Hdr))
@@ -275,6 +292,7 @@ func (s *packetSocket) block(take func(*dissect.Packet)) {
 	h := s.header()
 	block := s.ring[s.current*blockSize:][:blockSize]
 	at := int(h.Offset_to_first_pkt)
+	s.taken += uint64(h.Num_pkts)
 	for range h.Num_pkts {
 		frame := block[at:]
 		s.frame(frame, take)

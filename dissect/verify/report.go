@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"opscope/schema"
 )
 
 // Report is what a run found.
@@ -88,5 +90,23 @@ func (f *File) failed(strict bool) bool {
 
 // Incomplete says why the capture that was checked last could not be read to its end.
 func (c *Checker) Incomplete(why string) { c.file.Err = why }
+
+// wellEnded is the rule for the command that makes the traffic of a capture.
+var wellEnded = &Rule{
+	ID:         "command",
+	Sentence:   "The command that makes the traffic ends well.",
+	Source:     captureSource,
+	Confidence: schema.Policy,
+}
+
+// Command says how the command ended that made the traffic of the capture that was checked
+// last; empty for well.
+func (c *Checker) Command(failure string) {
+	o := &Outcome{Rule: wellEnded, On: true, Severity: wellEnded.Severity}
+	if failure != "" {
+		o.Broken, o.Breaks = 1, []Break{{orNothing(nil), failure}}
+	}
+	c.file.Outcomes = append(c.file.Outcomes, o)
+}
 
 func sortedKeys[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }

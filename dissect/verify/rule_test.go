@@ -156,3 +156,39 @@ func TestWaivers(t *testing.T) {
 		}
 	}
 }
+
+// plain prints a record by its code.
+type plain struct{}
+
+func (plain) Line(r *dissect.Record) string               { return r.Code }
+func (plain) Clean(_ *dissect.Record, text string) string { return text }
+
+// TestDroppedPackets: where packets were not captured, the capture is incomplete.
+func TestDroppedPackets(t *testing.T) {
+	for code, want := range map[string]int{"capture_dropped": 1, "resync": 0} {
+		c := NewChecker(Options{Printer: plain{}, Most: 1})
+		c.Begin("lo")
+		if err := c.Write(&dissect.Record{Type: dissect.EventRecord, Code: code, Packets: []int{7}}); err != nil {
+			t.Fatal(err)
+		}
+		c.End(time.Time{})
+		outcomes := c.Report().Files[0].Outcomes
+		if len(outcomes) != 1 || outcomes[0].Rule != complete || outcomes[0].Broken != want {
+			t.Errorf("%s: got %+v, want complete broken %d times", code, outcomes, want)
+		}
+	}
+}
+
+// TestCommand: how the command ended is a rule of the capture.
+func TestCommand(t *testing.T) {
+	for failure, want := range map[string]int{"": 0, "it ended with exit status 3": 1} {
+		c := NewChecker(Options{Printer: plain{}, Most: 1})
+		c.Begin("lo")
+		c.End(time.Time{})
+		c.Command(failure)
+		o := c.Report().Files[0].Outcomes
+		if len(o) != 1 || o[0].Broken != want || o[0].Severity != Error {
+			t.Errorf("%q: got %+v", failure, o)
+		}
+	}
+}

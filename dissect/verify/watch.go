@@ -44,7 +44,7 @@ func (w *wholeness) take(v *view) {
 	switch {
 	case r.Type == dissect.GapRecord:
 		v.broken(strconv.FormatInt(r.Bytes, 10) + " bytes are missing: " + r.Text)
-	case r.Type == dissect.EventRecord && slices.Contains([]string{"bad_packet", "fragments_incomplete", "evicted"}, r.Code):
+	case r.Type == dissect.EventRecord && slices.Contains([]string{"bad_packet", "capture_dropped", "fragments_incomplete", "evicted"}, r.Code):
 		v.broken(r.Code + ": " + r.Text)
 	case isFrame(r) && r.Err != nil && r.Err.Kind != wire.Malformed && !has(r, "not_captured") && !has(r, "frame_truncated"):
 		v.broken("the record is " + r.Err.Kind.String())
