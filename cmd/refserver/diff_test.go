@@ -31,10 +31,9 @@ var ignored = map[string][]string{
 // sequence numbers and how long packets take.
 func said(t *testing.T, s scenario.Scenario, seed uint64) *transcript.Transcript {
 	t.Helper()
-	cast := s.Cast
-	s.Cast = func(uint64) []scenario.Role { return cast(1) }
 	var buf bytes.Buffer
-	if _, err := s.Run(&buf, seed); err != nil {
+	play := s.InWorld(1)
+	if _, err := play.Run(&buf, seed); err != nil {
 		t.Fatal(err)
 	}
 	src, err := capture.OpenReader(s.Name, &buf)

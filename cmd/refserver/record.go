@@ -18,6 +18,7 @@ type recordOptions struct {
 	output string
 	log    string
 	seed   uint64
+	world  uint64 // 0 for the seed
 	breaks string // a rule
 }
 
@@ -38,6 +39,7 @@ opscope verify --rules lists; refserver misbehaviours lists how, and the scenari
 which nothing else is broken.`,
 		Example: `  refserver record login -o login.pcapng
   refserver record lossy -o - --seed 7 | opscope decode -
+  refserver record mmo-inventory --world 1 --seed 7 -o again.pcapng
   refserver record login --misbehave window -o window.pcapng
   refserver record tcp-trouble -o trouble.pcapng --log trouble.ndjson`,
 		Args: cobra.ExactArgs(1),
@@ -50,6 +52,7 @@ which nothing else is broken.`,
 	f.SortFlags = false
 	f.StringVarP(&o.output, "output", "o", "", "write the capture to this `FILE`, - is standard output")
 	f.Uint64Var(&o.seed, "seed", 1, "the `NUMBER` that everything random is drawn from")
+	f.Uint64Var(&o.world, "world", 0, "draw what servers and clients do from this `NUMBER`, so that --seed changes their network alone; 0 is the seed")
 	f.StringVar(&o.breaks, "misbehave", "", "break this `RULE` of the protocol")
 	f.StringVar(&o.log, "log", "", "write the truth about each record to this `FILE`, - is standard output")
 	c.AddCommand(newLoad(s))
@@ -89,6 +92,9 @@ func record(s streams, name string, o *recordOptions) error {
 	play, ok := scenarioNamed(name, o.seed)
 	if !ok {
 		return usage("unknown scenario %q\ntry: refserver scenarios", name)
+	}
+	if o.world != 0 {
+		play = play.InWorld(o.world)
 	}
 	if o.breaks != "" {
 		how, err := misbehave.Find(play.Protocol, o.breaks)

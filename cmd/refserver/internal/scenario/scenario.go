@@ -120,6 +120,14 @@ var Start = time.Date(2026, 11, 29, 20, 15, 2, 0, time.UTC)
 // grace is how long a run goes on when all bots are done.
 const grace = 600 * time.Millisecond
 
+// InWorld returns the scenario with machines that do what they do for another seed than that
+// of the network: initial sequence numbers and delays.
+func (s Scenario) InWorld(seed uint64) Scenario {
+	cast := s.Cast
+	s.Cast = func(uint64) []Role { return cast(seed) }
+	return s
+}
+
 // Run plays the scenario and writes its capture.
 func (s *Scenario) Run(w io.Writer, seed uint64) (*Result, error) {
 	n, err := s.run(w, seed)
