@@ -85,7 +85,7 @@ func (r *run) account(f *Flow) {
 	if s := f.Session; s != nil {
 		t.Session, t.Protocol = s.ID, s.Name
 	} else if f.protocol != nil {
-		t.Protocol = r.schemas[f.protocol].Name
+		t.Protocol = r.names[f.protocol]
 	}
 	r.options.Traffic(&t)
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -78,7 +79,8 @@ func process(t *testing.T, in io.Reader, args ...string) *measured {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, append([]string{"decode", "-q", "--summary", "json", "-"}, args...)...)
-	cmd.Env = append(os.Environ(), asMain+"=1")
+	memory := filepath.Join(t.TempDir(), "memory")
+	cmd.Env = append(os.Environ(), peakFile+"="+memory)
 	var out, messages bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, &out, &messages
 	err = cmd.Run()
@@ -86,7 +88,7 @@ func process(t *testing.T, in io.Reader, args ...string) *measured {
 	if err != nil && m.code < 0 {
 		t.Fatalf("%v: %s", err, m.err)
 	}
-	m.cpu, m.rss = cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), maxRSS(cmd.ProcessState)
+	m.cpu, m.rss = cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), peak(t, memory)
 	if m.out != "" {
 		m.summary = objects(t, m.out)[0]
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,11 @@ import (
 
 // TestMain takes away what a machine could add to the output.
 func TestMain(m *testing.M) {
+	if os.Getenv(peakFile) != "" {
+		code := run(context.Background(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})
+		tellPeak()
+		os.Exit(code)
+	}
 	if os.Getenv(asMain) != "" {
 		main()
 	}
