@@ -90,10 +90,8 @@ func (p *play) compareLog(log []map[string]any) {
 		}
 		dropParts(o["fields"])
 		s := saidBy(o)
-		gone, ok := left[o["dst"]]
-		late := ok && (o["time"].(string) > gone.time || last[s.route] > gone.packet)
-		if o["transport"] == "tcp" && late && len(logged[s.route]) == len(found[s.route]) {
-			continue // it was written to a connection that was no more
+		if len(logged[s.route]) == len(found[s.route]) && left.late(o, last[s.route]) {
+			continue
 		}
 		logged[s.route] = append(logged[s.route], s)
 		n++
@@ -112,10 +110,20 @@ type departure struct {
 	time   string
 }
 
-// departures lists when the clients left, by their sessions and by their addresses: when
+// departures are when the clients left, by their sessions and by their addresses: when
 // they said CP_BYE, or hung up, which comes first.
-func (p *play) departures() map[any]departure {
-	left := map[any]departure{}
+type departures map[any]departure
+
+// late reports whether a record of a log may have been written to a connection that was no
+// more: its client had left by then, or by the packet of the last record that did arrive.
+func (d departures) late(o map[string]any, last float64) bool {
+	gone, ok := d[o["dst"]]
+	return ok && o["transport"] == "tcp" && (o["time"].(string) > gone.time || last > gone.packet)
+}
+
+// departures finds out when the clients left.
+func (p *play) departures() departures {
+	left := departures{}
 	address := map[any]any{} // of the clients' connections, by session
 	for _, o := range p.all {
 		if o["dir"] != "c2s" || o["transport"] != "tcp" {
