@@ -84,13 +84,14 @@ func (p *play) compareLog(log []map[string]any) {
 	}
 	logged := map[string][]said{}
 	n := 0
-	for _, o := range log {
+	next := nextTimes(log)
+	for i, o := range log {
 		if o["type"] != "record" {
 			continue
 		}
 		dropParts(o["fields"])
 		s := saidBy(o)
-		if len(logged[s.route]) == len(found[s.route]) && left.late(o, last[s.route]) {
+		if len(logged[s.route]) == len(found[s.route]) && left.late(o, next[i], last[s.route]) {
 			continue
 		}
 		logged[s.route] = append(logged[s.route], s)
@@ -111,14 +112,42 @@ type departure struct {
 }
 
 // departures are when the clients left, by their sessions and by their addresses: when
-// they said CP_BYE, or hung up, which comes first.
+// they said CP_BYE, or hung up, with or without having read everything, which comes first.
 type departures map[any]departure
 
-// late reports whether a record of a log may have been written to a connection that was no
-// more: its client had left by then, or by the packet of the last record that did arrive.
-func (d departures) late(o map[string]any, last float64) bool {
+// late reports whether a record of a log, which was written by the time of the next entry,
+// may have been written to a connection that was no more: its client had left by then, or
+// by the packet of the last record that did arrive.
+func (d departures) late(o map[string]any, next string, last float64) bool {
 	gone, ok := d[o["dst"]]
-	return ok && o["transport"] == "tcp" && (o["time"].(string) > gone.time || last > gone.packet)
+	return ok && o["transport"] == "tcp" && (next > gone.time || last > gone.packet)
+}
+
+// nextTimes returns for each entry of a log the time of the first one that is later. What
+// one step of a machine writes has the time of its beginning.
+func nextTimes(log []map[string]any) []string {
+	times := make([]string, len(log))
+	now, next := "", "~" // behind all times
+	for i, o := range slices.Backward(log) {
+		if t, ok := o["time"].(string); ok && t != now {
+			if now != "" {
+				next = now
+			}
+			now = t
+		}
+		times[i] = next
+	}
+	return times
+}
+
+func TestNextTimes(t *testing.T) {
+	var log []map[string]any
+	for _, at := range []string{"1", "1", "2", "4", "4"} {
+		log = append(log, map[string]any{"time": at})
+	}
+	if got, want := nextTimes(log), []string{"2", "2", "4", "~", "~"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }
 
 // departures finds out when the clients left.
@@ -132,7 +161,7 @@ func (p *play) departures() departures {
 		if o["type"] == "record" {
 			address[o["session"]] = o["src"]
 		}
-		if o["message"] != "CP_BYE" && o["code"] != "closed" {
+		if o["message"] != "CP_BYE" && o["code"] != "closed" && o["code"] != "reset" {
 			continue
 		}
 		d := departure{packetOf(o), o["time"].(string)}

@@ -305,8 +305,8 @@ func (r *recording) compare(all []map[string]any) {
 	acked := 0
 	for _, name := range []string{"server", "bots"} {
 		lines := jsonLines(t, r.file(name))
-		acks := acknowledged(lines)
-		for _, o := range lines {
+		acks, next := acknowledged(lines), nextTimes(lines)
+		for i, o := range lines {
 			if o["type"] != "record" {
 				continue
 			}
@@ -321,7 +321,7 @@ func (r *recording) compare(all []map[string]any) {
 				}
 				continue
 			}
-			if len(logged[s.route]) == len(byRoute[s.route]) && left.late(o, last[s.route]) {
+			if len(logged[s.route]) == len(byRoute[s.route]) && left.late(o, next[i], last[s.route]) {
 				continue
 			}
 			sent++
