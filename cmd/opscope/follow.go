@@ -15,11 +15,11 @@ shows behind the time; it comes before the files, and each file counts its sessi
 1. What got lost and was sent again says so as in decode.
 
 A record is a line; -v gives each field one, -x shows the bytes. With -i it follows a
-session as it goes on: the first that is heard of is 1.`,
+session as it goes on: the first that is heard of is 1, which goes without saying.`,
 		Example: `  opscope follow 1 pcaps/wulfram/lossy.pcapng
   opscope follow -v 2 pcaps/mmo/nat.pcapng
   opscope follow -x 1 pcaps/netrek/tcp.pcapng
-  opscope follow -i eth0 --port 2627 1
+  opscope follow -i eth0 --port 2627
   opscope follow -T json 1 pcaps/wulfram/play.pcapng pcaps/wulfram/lossy.pcapng | jq .message`,
 		RunE: func(c *cobra.Command, args []string) error { return o.show(c, s, args, nil) },
 	}

@@ -28,12 +28,12 @@ The rails at the left join a record to its acknowledgement, which both name the 
 of the other one. A message that its sender sends several times by design is one arrow,
 with "copies: 3".
 
-With -i it draws a session as it goes on, the first that is heard of being 1: each arrow
-once it is known whether it was acknowledged, at most --hold later.`,
+With -i it draws a session as it goes on, the first that is heard of unless another is
+named: each arrow once it is known whether it was acknowledged, at most --hold later.`,
 		Example: `  opscope ladder 1 pcaps/wulfram/lossy.pcapng
   opscope ladder --ascii -t r 1 pcaps/lotr2/three.pcapng
   opscope ladder --width 80 2 pcaps/mmo/nat.pcapng
-  opscope ladder -i eth0 --port 2627 1`,
+  opscope ladder -i eth0 --port 2627`,
 		RunE: func(c *cobra.Command, args []string) error {
 			return o.show(c, s, args, func(d *decoding) error {
 				text, err := d.textOptions()

@@ -14,8 +14,11 @@ import (
 )
 
 // sessionAndFiles takes the arguments of a command about one session: its number, then
-// the files, or none where it captures.
+// the files; where it captures no file, and session 1 unless another is named.
 func sessionAndFiles(command string, args, read []string, live bool) (session int, files []string, err error) {
+	if len(args) == 0 && live {
+		return 1, nil, nil
+	}
 	if len(args) == 0 {
 		return 0, nil, usage("no session to %s\ntry: opscope %s 1 FILE", command, command)
 	}

@@ -190,7 +190,7 @@ func TestSniffSession(t *testing.T) {
 	l := newLAN(t)
 	var all []*listening
 	for _, args := range [][]string{{"ladder", "-t", "u"}, {"follow", "-t", "u", "--hold", "2s"}, {"follow", "-t", "u", "-x", "--hold", "2s"}} {
-		all = append(all, l.listen(fmt.Sprintf("run%d", len(all)), append(args, "1")...))
+		all = append(all, l.listen(fmt.Sprintf("run%d", len(all)), args...)) // the first session
 	}
 	for _, c := range all {
 		c.until("capturing on ")
@@ -198,7 +198,7 @@ func TestSniffSession(t *testing.T) {
 	l.play("wulfram/lossy")
 	waitFor(t, l.file("run0.out"), "─✗") // which nobody acknowledged: shown while it goes on
 	for _, c := range all {
-		got, want := c.finish(), c.again(c.args[0], c.args[1:]...)
+		got, want := c.finish(), c.again(c.args[0], append(c.args[1:], "1")...)
 		if got != want || got == "" {
 			t.Errorf("%v: live\n%s\nof the recording\n%s", c.args, got, want)
 		}
