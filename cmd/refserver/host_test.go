@@ -146,7 +146,7 @@ func TestHostsTalkOverLoopback(t *testing.T) {
 	if err != nil {
 		t.Skip("no sockets here: ", err)
 	}
-	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
 	ended := make(chan error)
 	go func() { ended <- server.run(ctx) }()
@@ -254,7 +254,7 @@ func TestHostTellsThatNobodyAnswers(t *testing.T) {
 	if err := client.open(addr); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), patience)
 	defer stop()
 	if err := client.run(ctx); err == nil || !c.refused {
 		t.Errorf("refused %v, error %v", c.refused, err)

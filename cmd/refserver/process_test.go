@@ -116,14 +116,20 @@ func (c *child) end() int {
 	}
 }
 
+// needSockets skips a test where there are no sockets.
+func needSockets(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip("no sockets here: ", err)
+	}
+	l.Close()
+}
+
 // serving runs a server on a free port, and returns its address.
 func serving(t *testing.T, protocol string, args ...string) (*child, string) {
 	t.Helper()
-	if l, err := net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Skip("no sockets here: ", err)
-	} else {
-		l.Close()
-	}
+	needSockets(t)
 	c := refserver(t, append([]string{"serve", protocol, "--listen", "127.0.0.1:0"}, args...)...)
 	addr, _, _ := strings.Cut(c.until("listening on "), ",")
 	return c, addr
