@@ -190,19 +190,19 @@ func (s *Scenario) network(seed uint64) *network {
 		jitter: newDice(seed, 3, Path{Delay: jitter}), random: newChance(seed, 5),
 		endpoints: map[pair]*endpoint{}, fifo: map[path]time.Time{},
 	}
-	n.now = Start
+	n.Now = Start
 	return n
 }
 
 // play runs until the time is over, or until all bots are done and a while longer.
 func (n *network) play(until time.Time) {
-	n.run(until, func() bool { return n.err != nil || n.finished() })
+	n.Run(until, func() bool { return n.err != nil || n.finished() })
 	if n.err == nil && n.finished() {
-		end := n.now.Add(grace)
+		end := n.Now.Add(grace)
 		if end.After(until) {
 			end = until
 		}
-		n.run(end, func() bool { return n.err != nil })
+		n.Run(end, func() bool { return n.err != nil })
 	}
 }
 

@@ -267,7 +267,7 @@ func TestTwoPlayersOneHostile(t *testing.T) {
 			for i := range b {
 				b[i] = byte(r.Uint32())
 			}
-			w.post(w.server, from.addr, machine.Input{Kind: machine.Datagram, Peer: from.addr, Data: b}, delay)
+			w.post(w.server, machine.Input{Kind: machine.Datagram, Peer: from.addr, Data: b}, delay)
 		}
 	}
 	w.run(40 * time.Second)
