@@ -119,9 +119,7 @@ func (c *culprit) Handle(now time.Time, in machine.Input) (list []machine.Output
 func (c *culprit) Deadline() time.Time {
 	when := c.inner.Deadline()
 	for _, e := range c.delayed {
-		if when.IsZero() || e.at.Before(when) {
-			when = e.at
-		}
+		when = machine.Earlier(when, e.at)
 	}
 	return when
 }
