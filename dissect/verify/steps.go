@@ -15,10 +15,9 @@ import (
 
 // query is a filter, in which values that were captured may stand.
 type query struct {
-	text      string
-	language  *filter.Language
-	fixed     *filter.Filter // of a text without variables
-	variables []string       // with their sign
+	text     string
+	language *filter.Language
+	fixed    *filter.Filter // of a text without variables
 
 	filled string // the text that last is compiled from
 	last   *filter.Filter
@@ -163,13 +162,7 @@ type pairing struct {
 	ask, answer *query
 	captures    []captured
 	within      time.Duration
-	open        []question
-}
-
-// question is a record that wants an answer.
-type question struct {
-	due
-	values map[string]string
+	open        queue
 }
 
 func (p *pairing) text() string {
@@ -178,34 +171,20 @@ func (p *pairing) text() string {
 
 func (p *pairing) take(v *view) {
 	r := v.record
-	p.open = slices.DeleteFunc(p.open, func(q question) bool {
-		return !r.Time.After(q.by) && p.answer.matches(r, q.values)
-	})
-	p.overdue(v, r.Time)
+	p.open = slices.DeleteFunc(p.open, func(d due) bool { return !r.Time.After(d.by) && p.answer.matches(r, d.values) })
+	p.open.overdue(v, r.Time, p.text())
 	if !p.ask.matches(r, nil) {
 		return
 	}
-	q := question{due{exhibit: v.exhibit(), by: r.Time.Add(p.within)}, map[string]string{}}
-	if missing := take(r, p.captures, q.values); missing != "" {
+	d := due{exhibit: v.exhibit(), by: r.Time.Add(p.within), values: map[string]string{}}
+	if missing := take(r, p.captures, d.values); missing != "" {
 		v.broken("no field " + missing + " to capture")
 		return
 	}
-	if len(p.open) < maxDue {
-		p.open = append(p.open, q)
-	}
+	p.open.add(v, d, p.text())
 }
 
-func (p *pairing) overdue(v *view, now time.Time) {
-	p.open = slices.DeleteFunc(p.open, func(q question) bool {
-		if !now.After(q.by) {
-			return false
-		}
-		v.brokenAt(q.exhibit, p.text())
-		return true
-	})
-}
-
-func (p *pairing) end(v *view, at time.Time) { p.overdue(v, at) }
+func (p *pairing) end(v *view, at time.Time) { p.open.overdue(v, at, p.text()) }
 
 // step is one record that is expected.
 type step struct {
