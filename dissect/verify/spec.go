@@ -453,7 +453,7 @@ func (x *loader) expect(n node) (func(time.Duration) watch, error) {
 	if len(steps) == 0 {
 		return nil, x.errorf(n, "expect wants at least one step")
 	}
-	return func(time.Duration) watch { return &course{steps: steps, values: map[string]string{}} }, nil
+	return func(time.Duration) watch { return newCourse(steps) }, nil
 }
 
 func (x *loader) step(n node, known []string) (s step, err error) {

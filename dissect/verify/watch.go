@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"opscope/dissect"
+	"opscope/dissect/filter"
 	"opscope/schema"
 	"opscope/schema/wire"
 )
@@ -142,7 +143,7 @@ type due struct {
 	key     deed
 	packet  int // that brings it, 0 while nobody knows
 	final   bool
-	values  map[string]string // of the record, by their names
+	answer  *filter.Filter // that wants it, where it is a check's
 }
 
 // deed tells records apart that are the same thing sent.
