@@ -34,7 +34,16 @@ type Misbehaviour struct {
 }
 
 // All is the misbehaviours of all protocols.
-var All = slices.Concat(wulfram, netrek, lotr2, mmo)
+var All = slices.Concat(of("wulfram", wulfram), of("netrek", netrek), of("lotr2", lotr2), of("mmo", mmo))
+
+// of returns misbehaviours as those of a protocol.
+func of(protocol string, list []Misbehaviour) []Misbehaviour {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Protocol = protocol
+	}
+	return list
+}
 
 // Find returns how to break a rule of a protocol. The error lists the rules that can be.
 func Find(protocol, rule string) (*Misbehaviour, error) {
@@ -231,6 +240,14 @@ func rewrite(message string, change func(r *machine.Record, data []byte) []byte)
 			return change(r, data)
 		}))
 	}
+}
+
+// patched changes the records of a message in an output where they are.
+func patched(message string, change func(data []byte)) act {
+	return rewrite(message, func(_ *machine.Record, data []byte) []byte {
+		change(data)
+		return data
+	})
 }
 
 // without leaves out the records of a message that a test picks, nil for all.
