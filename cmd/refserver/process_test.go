@@ -301,15 +301,13 @@ func strangeDatagrams(ctx context.Context, addr string, r *rand.Rand) {
 // another.
 func strangeStreams(ctx context.Context, addr string, r *rand.Rand) {
 	for ctx.Err() == nil {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			continue
+		if c, err := net.Dial("tcp", addr); err == nil {
+			_, _ = c.Write(noise(r, []int{0, 1, 2, 100, 100_000}[r.IntN(5)]))
+			if r.IntN(2) == 0 {
+				_ = c.(*net.TCPConn).SetLinger(0)
+			}
+			c.Close()
 		}
-		_, _ = c.Write(noise(r, []int{0, 1, 2, 100, 100_000}[r.IntN(5)]))
-		if r.IntN(2) == 0 {
-			_ = c.(*net.TCPConn).SetLinger(0)
-		}
-		c.Close()
 		time.Sleep(5 * time.Millisecond)
 	}
 }

@@ -351,7 +351,7 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestStalled has a client send the start of a packet for ever.
+// TestMemoryIsBounded has a client send for long, in pieces.
 func TestMemoryIsBounded(t *testing.T) {
 	h := newHand(t, ServerConfig{})
 	h.enter(1, mallory)
