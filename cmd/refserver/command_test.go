@@ -186,6 +186,26 @@ func TestServeAndBot(t *testing.T) {
 	}
 }
 
+// TestSeeds: whose keys somebody could guess is for who asks for that alone.
+func TestSeeds(t *testing.T) {
+	commands := newServe(streams{}).Commands()
+	if len(commands) != 4 {
+		t.Fatalf("%d protocols are served", len(commands))
+	}
+	for _, c := range commands {
+		seed := c.Flags().Lookup("seed")
+		if c.PreRun(c, nil); seed.Value.String() == "0" {
+			t.Errorf("%s draws no seed", c.Name())
+		}
+		if err := c.Flags().Set("seed", "5"); err != nil {
+			t.Fatal(err)
+		}
+		if c.PreRun(c, nil); seed.Value.String() != "5" {
+			t.Errorf("%s draws a seed, and is given one", c.Name())
+		}
+	}
+}
+
 // TestDiscovery asks a directory beside a server over loopback.
 func TestDiscovery(t *testing.T) {
 	needSockets(t)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"opscope/cmd/refserver/internal/lotr2"
 	"opscope/cmd/refserver/internal/machine"
@@ -46,21 +47,40 @@ func oneOf(c *cobra.Command, args []string) error {
 
 // serveOptions are what every `refserver serve` may be asked for.
 type serveOptions struct {
-	listen   string
-	log      string
-	seed     uint64
-	duration time.Duration
-	breaks   string // a rule
+	runOptions
+	listen string
 }
 
 func (o *serveOptions) flags(c *cobra.Command, listen string) {
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.listen, "listen", listen, "listen on this `ADDR`, a host and a port for TCP and UDP")
+	o.runOptions.flags(f, 0, ", session keys too; without it one that nobody can guess", "never")
+	c.PreRun = func(*cobra.Command, []string) { o.draw(c) }
+}
+
+// runOptions are what servers and bots both may be asked for.
+type runOptions struct {
+	log      string
+	seed     uint64
+	duration time.Duration
+	breaks   string // a rule
+}
+
+// flags adds the flags. Drawn is said of the seed, over of a duration of 0.
+func (o *runOptions) flags(f *pflag.FlagSet, seed uint64, drawn, over string) {
 	f.StringVar(&o.log, "log", "", "write what is sent and received to this `FILE` as NDJSON, - is standard output")
-	f.Uint64Var(&o.seed, "seed", 0, "the `NUMBER` that everything random is drawn from, session keys too; without it one that nobody can guess")
-	f.DurationVar(&o.duration, "duration", 0, "stop after this `TIME`; 0 is never")
+	f.Uint64Var(&o.seed, "seed", seed, "the `NUMBER` that everything random is drawn from"+drawn)
+	f.DurationVar(&o.duration, "duration", 0, "stop after this `TIME`; 0 is "+over)
 	f.StringVar(&o.breaks, "misbehave", "", "break this `RULE` of the protocol, of those that refserver misbehaviours lists")
+}
+
+// within returns a context that ends with the duration, if there is one.
+func (o *runOptions) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.duration <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, o.duration)
 }
 
 // draw takes a seed that nobody can guess where none is given: the keys that tie
@@ -84,7 +104,6 @@ func newServeWulfram(s streams) *cobra.Command {
   refserver serve wulfram --handshake game-data --log server.ndjson --duration 1m`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.draw(c)
 			style, err := wulfram.ParseHandshake(handshake)
 			if err != nil {
 				return usage("%w", err)
@@ -154,7 +173,6 @@ an address of its own.`,
   refserver serve lotr2 --listen 192.168.1.5:2300 --discovery 0.0.0.0:47624 --script skirmish`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.draw(c)
 			script, err := scriptOf(commands, lotr2.HostScripts)
 			if err != nil {
 				return err
@@ -303,12 +321,8 @@ func serve(
 		fmt.Fprintf(s.err, "%s on %v, UDP\n", a.name, x.local)
 	}
 	fmt.Fprintf(s.err, "listening on %s\n", h.where())
-	if o.duration > 0 {
-		var cancel func()
-		ctx, cancel = context.WithTimeout(ctx, o.duration)
-		defer cancel()
-	}
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := o.within(ctx)
+	defer stop()
 	var all sync.WaitGroup
 	for i := range others {
 		all.Go(func() { _ = others[i].run(ctx) }) // without a listener it ends with the context only
