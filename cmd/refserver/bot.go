@@ -16,6 +16,7 @@ import (
 	"opscope/cmd/refserver/internal/netrek"
 	"opscope/cmd/refserver/internal/script"
 	"opscope/cmd/refserver/internal/wulfram"
+	"opscope/schema"
 )
 
 func newBot(s streams) *cobra.Command {
@@ -211,7 +212,7 @@ func playBots(
 	if o.count < 1 {
 		return usage("--count %d: want at least 1", o.count)
 	}
-	how, err := breaking(protocol, o.breaks, false)
+	how, err := breaking(protocol, o.breaks, schema.Client)
 	if err != nil {
 		return err
 	}
@@ -228,14 +229,14 @@ func playBots(
 		if o.count > 1 {
 			name = fmt.Sprintf("%s%d", o.name, i+1)
 		}
-		h := host{log: j.peer(name, protocol, false)}
+		h := host{log: j.peer(name, protocol, schema.Client)}
 		if failures[i] = open(&h, i, server); failures[i] != nil {
 			continue
 		}
 		if h.log.Addr = h.local; h.tcp != nil {
 			h.log.Addr = h.addr
 		}
-		h.machine = how.Wrap(build(name, i, server, &h), false)
+		h.machine = how.Wrap(build(name, i, server, &h), schema.Client)
 		all.Go(func() { failures[i] = h.run(ctx) })
 	}
 	all.Wait()

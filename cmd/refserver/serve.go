@@ -22,6 +22,7 @@ import (
 	"opscope/cmd/refserver/internal/mmo/testserver"
 	"opscope/cmd/refserver/internal/netrek"
 	"opscope/cmd/refserver/internal/wulfram"
+	"opscope/schema"
 )
 
 func newServe(s streams) *cobra.Command {
@@ -294,7 +295,7 @@ func serve(
 	if err != nil {
 		return err
 	}
-	how, err := breaking(protocol, o.breaks, true)
+	how, err := breaking(protocol, o.breaks, schema.Server)
 	if err != nil {
 		return err
 	}
@@ -302,16 +303,16 @@ func serve(
 	if err != nil {
 		return err
 	}
-	h := host{log: j.peer("server", protocol, true)}
+	h := host{log: j.peer("server", protocol, schema.Server)}
 	if err = open(&h, addr); err != nil {
 		return errors.Join(&exitError{exitSocket, err}, j.Close())
 	}
 	h.log.Addr, h.log.Stream = h.local, h.addr
-	h.machine = how.Wrap(build(&h), true)
+	h.machine = how.Wrap(build(&h), schema.Server)
 	others := make([]host, len(beside))
 	for i, a := range beside {
 		x := &others[i]
-		x.log = j.peer(a.name, protocol, true)
+		x.log = j.peer(a.name, protocol, schema.Server)
 		if err := x.listenUDP(a.addr); err != nil {
 			h.release()
 			return errors.Join(&exitError{exitSocket, err}, j.Close())
@@ -336,8 +337,8 @@ func serve(
 	return errors.Join(err, j.Close())
 }
 
-// breaking returns how the server, or the bots, are to break a rule; nothing for none.
-func breaking(protocol, rule string, server bool) (*misbehave.Misbehaviour, error) {
+// breaking returns how a side is to break a rule; nothing for none.
+func breaking(protocol, rule string, side schema.Sender) (*misbehave.Misbehaviour, error) {
 	if rule == "" {
 		return nil, nil
 	}
@@ -345,7 +346,7 @@ func breaking(protocol, rule string, server bool) (*misbehave.Misbehaviour, erro
 	if err != nil {
 		return nil, usage("--misbehave: %w", err)
 	}
-	if !how.Misbehaves(server) {
+	if !how.Misbehaves(side) {
 		return nil, usage("--misbehave %s: here nobody breaks it: %s\ntry: refserver record %s --misbehave %s", rule, how.Doc, how.Scenario, rule)
 	}
 	return how, nil

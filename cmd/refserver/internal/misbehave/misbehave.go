@@ -59,26 +59,24 @@ func Find(protocol, rule string) (*Misbehaviour, error) {
 	return nil, fmt.Errorf("no way to break a rule %q of %s: want one of %s", rule, protocol, strings.Join(names, ", "))
 }
 
-// Wrap returns the machine of a server, or of a client, as it misbehaves. A nil Misbehaviour
-// leaves it as it is.
-func (m *Misbehaviour) Wrap(x machine.Machine, server bool) machine.Machine {
-	if m == nil || !m.Misbehaves(server) {
+// Wrap returns the machine of a side as it misbehaves. A nil Misbehaviour leaves it as it
+// is.
+func (m *Misbehaviour) Wrap(x machine.Machine, side schema.Sender) machine.Machine {
+	if m == nil || !m.Misbehaves(side) {
 		return x
 	}
-	begin := m.client
-	if server {
-		begin = m.server
-	}
-	return &culprit{inner: x, rule: m.Rule, act: begin()}
+	return &culprit{inner: x, rule: m.Rule, act: m.by(side)()}
 }
 
-// Misbehaves reports whether a server, or a client, does: else the capture alone is wrong,
-// or the other side.
-func (m *Misbehaviour) Misbehaves(server bool) bool {
-	if server {
-		return m.server != nil
+// Misbehaves reports whether a side does: else the capture alone is wrong, or the other
+// side.
+func (m *Misbehaviour) Misbehaves(side schema.Sender) bool { return m.by(side) != nil }
+
+func (m *Misbehaviour) by(side schema.Sender) func() act {
+	if side == schema.Server {
+		return m.server
 	}
-	return m.client != nil
+	return m.client
 }
 
 // act turns one thing that a machine does into what it does instead.

@@ -13,6 +13,7 @@ import (
 	"opscope/cmd/refserver/internal/misbehave"
 	"opscope/cmd/refserver/internal/script"
 	"opscope/cmd/refserver/internal/tape"
+	"opscope/schema"
 )
 
 // Scenario is a session, or several, with what goes wrong.
@@ -68,8 +69,11 @@ func (s Scenario) Breaking(m *misbehave.Misbehaviour) Scenario {
 	s.Cast = func(seed uint64) []Role {
 		roles := cast(seed)
 		for i := range roles {
-			build, server := roles[i].Build, roles[i].Server
-			roles[i].Build = func(o machine.Observer) machine.Machine { return m.Wrap(build(o), server) }
+			build, side := roles[i].Build, schema.Client
+			if roles[i].Server {
+				side = schema.Server
+			}
+			roles[i].Build = func(o machine.Observer) machine.Machine { return m.Wrap(build(o), side) }
 		}
 		return roles
 	}
