@@ -37,7 +37,7 @@ type Scenario struct {
 var All = slices.Concat(wulframScenarios, netrekScenarios, lotr2Scenarios, mmoScenarios)
 
 // Drawn are the scenarios whose faults come from the seed.
-var Drawn = []func(seed uint64) Scenario{Mixed, MixedNetrek, MixedLOTR2, MixedMMO}
+var Drawn = []func(seed uint64) Scenario{mixedWulfram, mixedNetrek, mixedLOTR2, mixedMMO}
 
 // Find returns the scenario with a name.
 func Find(name string) (Scenario, bool) {
