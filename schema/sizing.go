@@ -88,13 +88,13 @@ func (d *draft) sized(opcode uint64, by Sender) *Packet {
 // sizingOf returns the sizing of a packet with a `size`, without its leading
 // fields; nil for another.
 func (d *draft) sizingOf(p *Packet, known *sizing) *sizing {
-	if known != nil || p == nil || len(p.Of(p.From)) == 0 || p.Of(p.From)[0].code.size == nil {
+	if known != nil || p == nil || p.size == nil || !p.bodied {
 		return known
 	}
-	c := p.Of(p.From)[0].code
-	if n, ok := c.size.constant(); ok {
+	if n, ok := p.size.constant(); ok {
 		return &sizing{packet: p, fixed: int(n)}
 	}
+	c := p.Of(p.From)[0].code
 	return &sizing{packet: p, size: c.size, slots: c.slots}
 }
 
