@@ -839,9 +839,13 @@ func (s *listScope) compileNamed(o *op, f *fieldDecl, ref *typeRef) (*op, error)
 	return e, err
 }
 
+// typeNamed returns the type with this name, with what it is, or nil.
 func (d *draft) typeNamed(name string) *typeDecl {
 	for _, t := range d.Types {
 		if t.name == name {
+			if t.unread != nil {
+				t.unread()
+			}
 			return t
 		}
 	}

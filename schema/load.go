@@ -558,7 +558,7 @@ func (d *draft) parseTypes(n *yamlNode) error {
 		return err
 	}
 	for _, p := range pairs {
-		t, err := parseTypeDecl(p.key, p.value)
+		t, err := parseTypeDecl(p.key, p.value, d.trusted)
 		if err != nil {
 			return err
 		}
@@ -571,7 +571,8 @@ func (d *draft) parseTypes(n *yamlNode) error {
 }
 
 // parseTypeDecl reads `NAME: TYPE`, `NAME(PARAMS): [fields]` or a switch.
-func parseTypeDecl(key, value *yamlNode) (*typeDecl, error) {
+// What a built-in type is, is read when something needs it.
+func parseTypeDecl(key, value *yamlNode, trusted bool) (*typeDecl, error) {
 	l := newLexer(key.text, key.pos)
 	t := &typeDecl{name: l.word, pos: key.pos}
 	if !isName(l.word) {
@@ -601,13 +602,25 @@ func parseTypeDecl(key, value *yamlNode) (*typeDecl, error) {
 	if len(t.params) > maxParams {
 		return nil, errorAt(key.pos, "%d parameters; a type takes at most %d", len(t.params), maxParams)
 	}
-	var err error
+	if trusted {
+		t.unread = sync.OnceFunc(func() {
+			if err := t.read(value.unpacked()); err != nil {
+				panic(err)
+			}
+		})
+		return t, nil
+	}
+	return t, t.read(value)
+}
+
+// read reads what the type is.
+func (t *typeDecl) read(value *yamlNode) (err error) {
 	if value.kind == yamlMap {
 		t.choice, err = parseChoice(value, false)
 	} else {
 		t.ref, err = parseTypeNode(value)
 	}
-	return t, err
+	return err
 }
 
 func isBuiltin(name string) bool {
@@ -681,7 +694,7 @@ func (e *packetDecl) read() (*packetDecl, error) {
 	c := *e
 	c.unread = nil
 	for _, p := range e.unread {
-		if err := c.qualify(p.key.text, p.value); err != nil {
+		if err := c.qualify(p.key.text, p.value.unpacked()); err != nil {
 			return nil, err
 		}
 	}

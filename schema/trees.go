@@ -3,9 +3,9 @@ package schema
 import (
 	_ "embed" // the trees
 	encoding "encoding/binary"
-	"errors"
 	"hash/crc32"
 	"path"
+	"slices"
 )
 
 // To parse the YAML of a protocol takes longer than to decode a small capture. The trees of
@@ -13,12 +13,11 @@ import (
 // it was made of: a tree of another text is passed over, and the text parsed. So a stale file
 // costs time and never the truth, and a test says that it is stale.
 //
-//	trees: tree...
-//	tree:  length of the name, name; checksum of the text (4 bytes); length of the rest, and
-//	       in it the nodes, the pairs and the items of all lists, and the node of each document
-//	node:  kind, and 4 for flow style; line; column; then
-//	       of a scalar its text; of a list its length and its items; of a mapping its length
-//	       and a key and a value for each pair
+//	trees:     file...
+//	file:      name; checksum of the text, 4 bytes; its documents in one text
+//	documents: their number, and a node for each
+//	node:      kind, and 4 for flow style; line; column; for all but null a text: that of a
+//	           scalar, or the number of items or pairs and the nodes of all of them
 //
 // Numbers are varints, and a text is its length and its bytes.
 //
@@ -56,25 +55,17 @@ func appendText(dst []byte, s string) []byte {
 }
 
 func appendTree(dst []byte, docs []*yamlNode) []byte {
-	var body []byte
-	var n treeSize
+	dst = encoding.AppendUvarint(dst, uint64(len(docs)))
 	for _, d := range docs {
-		body = n.append(body, d)
+		dst = appendNode(dst, d)
 	}
-	for _, number := range []int{n.nodes, n.pairs, n.items} {
-		dst = encoding.AppendUvarint(dst, uint64(number))
-	}
-	return append(encoding.AppendUvarint(dst, uint64(len(docs))), body...)
+	return dst
 }
-
-// treeSize is what a tree takes, which is allocated at once.
-type treeSize struct{ nodes, pairs, items int }
 
 // flowStyle is added to the kind of a node in flow style.
 const flowStyle = 4
 
-func (t *treeSize) append(dst []byte, n *yamlNode) []byte {
-	t.nodes++
+func appendNode(dst []byte, n *yamlNode) []byte {
 	kind := byte(n.kind)
 	if n.flow {
 		kind |= flowStyle
@@ -84,19 +75,15 @@ func (t *treeSize) append(dst []byte, n *yamlNode) []byte {
 	dst = encoding.AppendUvarint(dst, uint64(n.pos.Col))
 	switch n.kind {
 	case yamlScalar:
-		dst = appendText(dst, n.text)
+		return appendText(dst, n.text)
 	case yamlList:
-		t.items += len(n.items)
-		dst = encoding.AppendUvarint(dst, uint64(len(n.items)))
-		for _, i := range n.items {
-			dst = t.append(dst, i)
-		}
+		return appendText(dst, string(appendTree(nil, n.items)))
 	case yamlMap:
-		t.pairs += len(n.pairs)
-		dst = encoding.AppendUvarint(dst, uint64(len(n.pairs)))
+		body := encoding.AppendUvarint(nil, uint64(len(n.pairs)))
 		for _, p := range n.pairs {
-			dst = t.append(t.append(dst, p.key), p.value)
+			body = appendNode(appendNode(body, p.key), p.value)
 		}
+		return appendText(dst, string(body))
 	}
 	return dst
 }
@@ -115,9 +102,41 @@ func packedTree(name string, data []byte) ([]*yamlNode, bool) {
 		if encoding.BigEndian.Uint32([]byte(sum)) != crc32.ChecksumIEEE(data) {
 			return nil, false
 		}
-		return (&treeReader{rest: body, file: path.Base(name)}).documents(), true
+		r := treeReader{rest: body, file: path.Base(name)}
+		docs := make([]*yamlNode, r.number())
+		for i := range docs {
+			docs[i] = r.node(inDocument)
+		}
+		return docs, true
 	}
 	return nil, false
+}
+
+// treePart is a part of a document. What layouts are made of is left packed.
+type treePart uint8
+
+const (
+	elsewhere treePart = iota
+	inDocument
+	inPackets
+	inPacket
+	inTypes
+	inLayout
+)
+
+// below returns the part that the value of a key is.
+func (p treePart) below(key string) treePart {
+	switch {
+	case p == inDocument && key == "packets":
+		return inPackets
+	case p == inDocument && key == "types":
+		return inTypes
+	case p == inPackets:
+		return inPacket
+	case p == inTypes, p == inPacket && slices.Contains(bodyKeys, key):
+		return inLayout
+	}
+	return elsewhere
 }
 
 // treeReader reads trees. Texts alias them. What is wrong with them is a mistake in the
@@ -125,23 +144,20 @@ func packedTree(name string, data []byte) ([]*yamlNode, bool) {
 type treeReader struct {
 	rest  string
 	file  string
-	nodes []yamlNode
-	pairs []yamlPair
-	items []*yamlNode
+	spare []yamlNode
 }
 
 func (r *treeReader) number() int {
 	n, shift := 0, 0
 	for i := range len(r.rest) {
 		c := r.rest[i]
-		n |= int(c&0x7f) << shift
-		if c < 0x80 {
+		if n |= int(c&0x7f) << shift; c < 0x80 {
 			r.rest = r.rest[i+1:]
 			return n
 		}
 		shift += 7
 	}
-	panic(errors.New("protocols.trees: cut"))
+	panic("protocols.trees: cut")
 }
 
 func (r *treeReader) text() string {
@@ -151,44 +167,60 @@ func (r *treeReader) text() string {
 	return s
 }
 
-func (r *treeReader) documents() []*yamlNode {
-	r.nodes, r.pairs, r.items = make([]yamlNode, r.number()), make([]yamlPair, r.number()), make([]*yamlNode, r.number())
-	docs := make([]*yamlNode, r.number())
-	for i := range docs {
-		docs[i] = r.node()
-	}
-	return docs
-}
+// nodesAtOnce is how many nodes are allocated together.
+const nodesAtOnce = 32
 
-func (r *treeReader) node() *yamlNode {
-	n := &r.nodes[0]
-	r.nodes = r.nodes[1:]
+func (r *treeReader) node(part treePart) *yamlNode {
+	if len(r.spare) == 0 {
+		r.spare = make([]yamlNode, nodesAtOnce)
+	}
+	n := &r.spare[0]
+	r.spare = r.spare[1:]
 	kind := r.number()
 	n.kind, n.flow = yamlKind(kind&^flowStyle), kind&flowStyle != 0
 	n.pos = Pos{r.file, r.number(), r.number()}
-	switch n.kind {
-	case yamlScalar:
-		n.text = r.text()
-	case yamlList:
-		n.items = take(&r.items, r.number())
-		for i := range n.items {
-			n.items[i] = r.node()
-		}
-	case yamlMap:
-		n.pairs = take(&r.pairs, r.number())
-		for i := range n.pairs {
-			n.pairs[i] = yamlPair{r.node(), r.node()}
-		}
+	if n.kind == yamlNull {
+		return n
+	}
+	text := r.text()
+	switch {
+	case n.kind == yamlScalar:
+		n.text = text
+	case part == inLayout:
+		n.packed = text
+	default:
+		behind := r.rest
+		r.rest = text
+		r.children(n, part)
+		r.rest = behind
 	}
 	return n
 }
 
-// take cuts n elements off, nil for none.
-func take[T any](from *[]T, n int) []T {
-	if n == 0 {
-		return nil
+func (r *treeReader) children(n *yamlNode, part treePart) {
+	count := r.number()
+	if n.kind == yamlList {
+		n.items = make([]*yamlNode, count)
+		for i := range n.items {
+			n.items[i] = r.node(elsewhere)
+		}
+		return
 	}
-	s := (*from)[:n:n]
-	*from = (*from)[n:]
-	return s
+	n.pairs = make([]yamlPair, count)
+	for i := range n.pairs {
+		key := r.node(elsewhere)
+		n.pairs[i] = yamlPair{key, r.node(part.below(key.text))}
+	}
+}
+
+// unpacked returns n with what is below it.
+func (n *yamlNode) unpacked() *yamlNode {
+	if n.packed == "" {
+		return n
+	}
+	whole := *n
+	whole.packed = ""
+	r := treeReader{rest: n.packed, file: n.pos.File}
+	r.children(&whole, elsewhere)
+	return &whole
 }

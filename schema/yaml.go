@@ -60,6 +60,8 @@ type yamlNode struct {
 	pairs []yamlPair
 	items []*yamlNode
 	flow  bool
+
+	packed string // the pairs or items, until they are unpacked
 }
 
 type yamlPair struct {
