@@ -3,6 +3,7 @@ package schema
 import (
 	"embed"
 	"path"
+	"slices"
 	"sync"
 )
 
@@ -35,6 +36,9 @@ type Head struct {
 	Ports []Port
 }
 
+// headKeys are the keys of a document that a Head is made of, beside its name.
+var headKeys = []string{"over", "ports"}
+
 // Head returns the head of p.
 func (p *Protocol) Head() Head { return Head{p.Name, p.Over, p.Ports} }
 
@@ -46,14 +50,14 @@ func BuiltinHead(name string) (Head, error) {
 	if err != nil {
 		return Head{}, err
 	}
-	docs, err := (&loader{trusted: true}).documents(file, data)
+	docs, err := (&loader{trusted: true}).documents(file, data, inHead)
 	if err != nil {
 		return Head{}, err
 	}
 	d := &draft{Protocol: &Protocol{Name: name}}
 	for _, p := range docs[0].pairs {
-		if key := p.key.text; key == "over" || key == "ports" {
-			if err := d.section(key, p.value, false); err != nil {
+		if slices.Contains(headKeys, p.key.text) {
+			if err := d.section(p.key.text, p.value, false); err != nil {
 				return Head{}, err
 			}
 		}

@@ -188,7 +188,7 @@ func (l *loader) file(fsys fs.FS, name string) error {
 	if err != nil {
 		return err
 	}
-	docs, err := l.documents(name, data)
+	docs, err := l.documents(name, data, inDocument)
 	if err != nil {
 		return err
 	}
@@ -206,10 +206,10 @@ func (l *loader) file(fsys fs.FS, name string) error {
 	return nil
 }
 
-// documents returns the documents of a file.
-func (l *loader) documents(name string, data []byte) ([]*yamlNode, error) {
+// documents returns the documents of a file; of a built-in one, with some of it packed.
+func (l *loader) documents(name string, data []byte, part treePart) ([]*yamlNode, error) {
 	if l.trusted {
-		if docs, ok := packedTree(name, data); ok {
+		if docs, ok := packedTree(name, data, part); ok {
 			return docs, nil
 		}
 	}

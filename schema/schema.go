@@ -251,21 +251,17 @@ func (p *Packet) Secret() bool {
 }
 
 // holdsSecret reports whether any layout has a field that is called secret.
-func (p *Packet) holdsSecret() bool {
+func (p *Packet) holdsSecret() (found bool) {
 	for _, layouts := range p.layouts {
 		for _, l := range layouts {
 			if l.proto != nil {
-				if l.proto.strictest() == Secret {
-					return true
-				}
+				found = found || l.proto.strictest() == Secret
 				continue
 			}
-			if slices.ContainsFunc(l.Items(), func(i Item) bool { return i.Field != nil && i.Field.Redact == Secret }) {
-				return true
-			}
+			walkOps(l.code.ops, func(o *op) { found = found || o.field != nil && o.field.Redact == Secret })
 		}
 	}
-	return false
+	return found
 }
 
 // Of returns the layouts of the packet when s sends it; they are the same for each

@@ -90,7 +90,7 @@ func appendNode(dst []byte, n *yamlNode) []byte {
 
 // packedTree returns the documents of a built-in file out of the trees. It returns false
 // where they have none of this text.
-func packedTree(name string, data []byte) ([]*yamlNode, bool) {
+func packedTree(name string, data []byte, part treePart) ([]*yamlNode, bool) {
 	for r := (treeReader{rest: trees}); len(r.rest) > 0; {
 		file := r.text()
 		sum := r.rest[:4]
@@ -102,26 +102,28 @@ func packedTree(name string, data []byte) ([]*yamlNode, bool) {
 		if encoding.BigEndian.Uint32([]byte(sum)) != crc32.ChecksumIEEE(data) {
 			return nil, false
 		}
-		r := treeReader{rest: body, file: path.Base(name)}
+		r = treeReader{rest: body, file: path.Base(name)}
 		docs := make([]*yamlNode, r.number())
 		for i := range docs {
-			docs[i] = r.node(inDocument)
+			docs[i] = r.node(part)
 		}
 		return docs, true
 	}
 	return nil, false
 }
 
-// treePart is a part of a document. What layouts are made of is left packed.
+// treePart is a part of a document. What layouts are made of is left packed, and of a head
+// all but what Head has.
 type treePart uint8
 
 const (
 	elsewhere treePart = iota
 	inDocument
+	inHead
 	inPackets
 	inPacket
 	inTypes
-	inLayout
+	leftPacked
 )
 
 // below returns the part that the value of a key is.
@@ -133,8 +135,8 @@ func (p treePart) below(key string) treePart {
 		return inTypes
 	case p == inPackets:
 		return inPacket
-	case p == inTypes, p == inPacket && slices.Contains(bodyKeys, key):
-		return inLayout
+	case p == inTypes, p == inPacket && slices.Contains(bodyKeys, key), p == inHead && !slices.Contains(headKeys, key):
+		return leftPacked
 	}
 	return elsewhere
 }
@@ -182,45 +184,43 @@ func (r *treeReader) node(part treePart) *yamlNode {
 	if n.kind == yamlNull {
 		return n
 	}
-	text := r.text()
-	switch {
-	case n.kind == yamlScalar:
-		n.text = text
-	case part == inLayout:
-		n.packed = text
-	default:
-		behind := r.rest
-		r.rest = text
-		r.children(n, part)
-		r.rest = behind
+	n.text = r.text()
+	if n.kind != yamlScalar {
+		n.packed = true
+		if part != leftPacked {
+			r.unpack(n, part)
+		}
 	}
 	return n
 }
 
-func (r *treeReader) children(n *yamlNode, part treePart) {
+// unpack reads what is below n.
+func (r *treeReader) unpack(n *yamlNode, part treePart) {
+	behind := r.rest
+	r.rest = n.text
+	n.text, n.packed = "", false
 	count := r.number()
 	if n.kind == yamlList {
 		n.items = make([]*yamlNode, count)
 		for i := range n.items {
 			n.items[i] = r.node(elsewhere)
 		}
-		return
+	} else {
+		n.pairs = make([]yamlPair, count)
+		for i := range n.pairs {
+			key := r.node(elsewhere)
+			n.pairs[i] = yamlPair{key, r.node(part.below(key.text))}
+		}
 	}
-	n.pairs = make([]yamlPair, count)
-	for i := range n.pairs {
-		key := r.node(elsewhere)
-		n.pairs[i] = yamlPair{key, r.node(part.below(key.text))}
-	}
+	r.rest = behind
 }
 
 // unpacked returns n with what is below it.
 func (n *yamlNode) unpacked() *yamlNode {
-	if n.packed == "" {
+	if !n.packed {
 		return n
 	}
 	whole := *n
-	whole.packed = ""
-	r := treeReader{rest: n.packed, file: n.pos.File}
-	r.children(&whole, elsewhere)
+	(&treeReader{file: n.pos.File}).unpack(&whole, elsewhere)
 	return &whole
 }
