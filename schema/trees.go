@@ -199,13 +199,14 @@ func (r *treeReader) unpack(n *yamlNode, part treePart) {
 	behind := r.rest
 	r.rest = n.text
 	n.text, n.packed = "", false
-	count := r.number()
-	if n.kind == yamlList {
+	switch count := r.number(); {
+	case count == 0:
+	case n.kind == yamlList:
 		n.items = make([]*yamlNode, count)
 		for i := range n.items {
 			n.items[i] = r.node(elsewhere)
 		}
-	} else {
+	default:
 		n.pairs = make([]yamlPair, count)
 		for i := range n.pairs {
 			key := r.node(elsewhere)
