@@ -168,7 +168,7 @@ type packetDecl struct {
 	open      bool      // it says itself what it redacts
 	heir      bool      // redact is that of the packet whose place it takes
 
-	unread []yamlPair // the bodies of a built-in packet, until something needs them
+	unread []yamlPair // bodies that are packed, until something needs them
 }
 
 // bodyDecl is one layout of a packet.
@@ -558,7 +558,7 @@ func (d *draft) parseTypes(n *yamlNode) error {
 		return err
 	}
 	for _, p := range pairs {
-		t, err := parseTypeDecl(p.key, p.value, d.trusted)
+		t, err := parseTypeDecl(p.key, p.value)
 		if err != nil {
 			return err
 		}
@@ -571,8 +571,8 @@ func (d *draft) parseTypes(n *yamlNode) error {
 }
 
 // parseTypeDecl reads `NAME: TYPE`, `NAME(PARAMS): [fields]` or a switch.
-// What a built-in type is, is read when something needs it.
-func parseTypeDecl(key, value *yamlNode, trusted bool) (*typeDecl, error) {
+// What is packed is read when something needs it.
+func parseTypeDecl(key, value *yamlNode) (*typeDecl, error) {
 	l := newLexer(key.text, key.pos)
 	t := &typeDecl{name: l.word, pos: key.pos}
 	if !isName(l.word) {
@@ -602,7 +602,7 @@ func parseTypeDecl(key, value *yamlNode, trusted bool) (*typeDecl, error) {
 	if len(t.params) > maxParams {
 		return nil, errorAt(key.pos, "%d parameters; a type takes at most %d", len(t.params), maxParams)
 	}
-	if trusted {
+	if value.packed {
 		t.unread = sync.OnceFunc(func() {
 			if err := t.read(value.unpacked()); err != nil {
 				panic(err)
@@ -675,7 +675,7 @@ func (d *draft) parsePacket(key, n *yamlNode) (*packetDecl, error) {
 				return nil, errorAt(p.key.pos, "%s has more than one body; fields, client and server, alternatives and proto exclude each other", key.text)
 			}
 		}
-		if d.trusted && slices.Contains(bodyKeys, p.key.text) {
+		if p.value.packed {
 			e.unread = append(e.unread, p)
 			continue
 		}

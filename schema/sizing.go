@@ -69,7 +69,7 @@ func (d *draft) compileSize(f *Framing, by Sender, opcode uint64) error {
 	}
 	if z := d.sizingOf(p, nil); z != nil {
 		f.sizes.of[by][opcode] = z
-		if z.fixed == 0 && !d.trusted {
+		if z.fixed == 0 && p.compile == nil {
 			return z.settle()
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 // To parse the YAML of a protocol takes longer than to decode a small capture. The trees of
 // the built-in files are therefore kept beside them, each with the checksum of the text that
-// it was made of: a tree of another text is passed over, and the text parsed. So a stale file
-// costs time and never the truth, and a test says that it is stale.
+// it was made of: a tree of another text is passed over, and the text parsed and checked. So a
+// stale file costs time and never the truth, and a test says that it is stale.
 //
 //	trees:     file...
 //	file:      name; checksum of the text, 4 bytes; its documents in one text
