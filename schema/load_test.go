@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -162,6 +163,31 @@ func TestBuiltinPacketsAreReadWhenNeeded(t *testing.T) {
 		}
 		if p.Packets[i].Of(AnySender) == nil || read() != 1 {
 			t.Errorf("%s: %d packets are read, want 1", name, read())
+		}
+	}
+}
+
+// TestBuiltinPacketsAreReadOnce has several goroutines ask for the packets of one protocol.
+func TestBuiltinPacketsAreReadOnce(t *testing.T) {
+	for _, name := range BuiltinNames() {
+		all, err := (&loader{trusted: true}).load(builtin, "protocols/"+name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var done sync.WaitGroup
+		var seen [4][]*Layout
+		for i := range seen {
+			done.Go(func() {
+				for _, k := range all[0].Packets {
+					seen[i] = append(seen[i], k.Of(Client)...)
+				}
+			})
+		}
+		done.Wait()
+		for i := range seen {
+			if len(seen[i]) == 0 || !slices.Equal(seen[i], seen[0]) {
+				t.Errorf("%s: goroutine %d has %d layouts, the first %d, or others", name, i, len(seen[i]), len(seen[0]))
+			}
 		}
 	}
 }
