@@ -29,7 +29,7 @@ func (q *query) with(values map[string]string) *filter.Filter {
 	if q.fixed != nil {
 		return q.fixed
 	}
-	f, err := q.language.Compile(variable.ReplaceAllStringFunc(q.text, func(v string) string { return values[v[1:]] }))
+	f, err := q.language.Compile(variable().ReplaceAllStringFunc(q.text, func(v string) string { return values[v[1:]] }))
 	if err != nil {
 		f, _ = q.language.Compile("false") // this is right
 	}
