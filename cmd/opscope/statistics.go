@@ -21,6 +21,10 @@ type statistic struct {
 	traffic func(*dissect.Traffic)                   // nil for nothing
 	gather  func(index int, r *dissect.Result) error // takes the result of each file; nil for nothing
 	report  func() printable
+	// join adds what another one of this name took, of a file that was read beside others. It
+	// is nil for what takes files in turn.
+	join func(*statistic)
+	body any // what takes it all, for join
 }
 
 // printable is what is printed once all files are read.
@@ -41,19 +45,23 @@ func (d *decoding) newStatistic(name string) *statistic {
 		s.out, s.traffic = f, f.Traffic
 		s.gather = func(_ int, r *dissect.Result) error { f.AddSummary(&r.Summary); return nil }
 		s.report = func() printable { return f.Report() }
+		s.body, s.join = f, func(o *statistic) { f.Join(o.body.(*sink.Flows)) }
 	case "opcodes":
 		counts := &sink.Opcodes{}
 		s.out = counts
 		s.gather = func(_ int, r *dissect.Result) error { counts.AddSpan(&r.Summary); return nil }
 		s.report = func() printable { return counts.Report() }
+		s.body, s.join = counts, func(o *statistic) { counts.Join(o.body.(*sink.Opcodes)) }
 	case "acks":
 		a := sink.NewAcks()
 		s.out = a
 		s.report = func() printable { return a.Report() }
+		s.body, s.join = a, func(o *statistic) { a.Join(o.body.(*sink.Acks)) }
 	case "tables":
 		var t sink.TableReport
 		s.gather = func(i int, r *dissect.Result) error { return t.Add(i, d.several, r, d.privacy()) }
 		s.report = func() printable { return &t }
+		s.body, s.join = &t, func(o *statistic) { t.Join(o.body.(*sink.TableReport)) }
 	default:
 		return nil
 	}
@@ -110,6 +118,13 @@ func (d *decoding) gather(index int, r *dissect.Result) error {
 	return nil
 }
 
+// join adds what the statistics of another decoding took, each to its own.
+func (d *decoding) join(o *decoding) {
+	for i, s := range d.stats {
+		s.join(o.stats[i])
+	}
+}
+
 // printStatistics prints what -z asks for, behind the records.
 func (d *decoding) printStatistics() error {
 	for _, s := range d.stats {
@@ -138,7 +153,7 @@ func (d *decoding) report(ctx context.Context, files []string, s *statistic) err
 	d.add(s)
 	d.silent = true
 	d.writeTo(unprinted{})
-	failed := d.files(ctx, files)
+	failed := d.files(ctx, d.inputs(files))
 	var e *exitError
 	if errors.As(failed, &e) && e.Error() != "" {
 		return failed
@@ -169,6 +184,7 @@ func statisticCommand(s streams, c *cobra.Command) *cobra.Command {
 	f := c.Flags()
 	f.SortFlags = false
 	inputFlags(f, &o)
+	jobsFlag(f, &o)
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (one object)")
 	if c.Name() == "tables" {
 		f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")

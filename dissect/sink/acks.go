@@ -24,6 +24,7 @@ const (
 // session, direction and message. It is a Sink that prints nothing.
 type Acks struct {
 	rows     map[ackKey]*AckCount
+	came     []ackKey // the keys of rows, as they came
 	all      AckCount
 	unlisted int // records
 	awaited  map[recordNumber]awaited
@@ -114,6 +115,7 @@ func (a *Acks) row(r *dissect.Record) *AckCount {
 			Message: k.message, Opcode: r.Opcode, Mode: r.Envelope.Mode,
 		}
 		a.rows[k] = row
+		a.came = append(a.came, k)
 	}
 	return row
 }
