@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,13 +130,7 @@ func deliver(begun chan *reading, places chan struct{}, took func(c *decoding, e
 
 // atOnce reads so many files at the same time.
 func (d *decoding) atOnce(ctx context.Context, files []string, jobs int) (damaged bool, err error) {
-	read := func(ctx context.Context, c *decoding, i int) error {
-		err := c.one(ctx, i, files[i])
-		if e := c.out.Flush(); e != nil && err == nil {
-			err = &exitError{exitInput, fmt.Errorf("output: %w", e)}
-		}
-		return err
-	}
+	read := func(ctx context.Context, c *decoding, i int) error { return c.one(ctx, i, files[i]) }
 	var failed error
 	err = d.ahead(ctx, files, jobs, read, func(c *decoding, err error) bool {
 		if c != nil {
@@ -151,8 +146,5 @@ func (d *decoding) atOnce(ctx context.Context, files []string, jobs int) (damage
 		damaged = damaged || err != nil
 		return true
 	})
-	if failed != nil {
-		err = failed
-	}
-	return damaged, err
+	return damaged, cmp.Or(failed, err)
 }

@@ -277,6 +277,11 @@ func (d *decoding) one(ctx context.Context, index int, name string) error {
 		}
 	}
 	err := d.file(ctx, index, name)
+	if d.format != "table" { // whose rows are aligned with those of the next file
+		if e := d.out.Flush(); e != nil {
+			return &exitError{exitInput, fmt.Errorf("output: %w", e)}
+		}
+	}
 	if err != nil && !d.over && !errors.Is(err, errEnough) && !errors.Is(err, errInterrupted) && !fatal(err) {
 		complain(d.err, widen(err).Error())
 	}

@@ -29,7 +29,7 @@ A record is a line; -v gives each field one, -x shows the bytes.`,
 			if err != nil {
 				return err
 			}
-			return d.session(c.Context(), session, files)
+			return d.session(c.Context(), session, d.inputs(files))
 		},
 	}
 	f := c.Flags()

@@ -45,7 +45,7 @@ with "copies: 3".`,
 				return err
 			}
 			d.writeTo(sink.NewLadder(s.out, sink.LadderOptions{TextOptions: text, ASCII: ascii || !showsUTF8(s.out)}))
-			return d.session(c.Context(), session, files)
+			return d.session(c.Context(), session, d.inputs(files))
 		},
 	}
 	f := c.Flags()
