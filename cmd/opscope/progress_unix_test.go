@@ -106,21 +106,21 @@ func TestNoProgress(t *testing.T) {
 	defer file.Close()
 	for _, c := range []struct {
 		name   string
-		d      decoding
+		silent bool
 		o      decodeOptions
 		out, e *os.File
 		want   bool
 	}{
-		{"records in a file", decoding{}, decodeOptions{}, file, terminal, true},
-		{"records on the terminal", decoding{}, decodeOptions{}, terminal, terminal, false},
-		{"a statistic on the terminal", decoding{silent: true}, decodeOptions{}, terminal, terminal, true},
-		{"messages in a file", decoding{}, decodeOptions{}, file, file, false},
-		{"a statistic, messages in a file", decoding{silent: true}, decodeOptions{}, terminal, file, false},
-		{"quiet", decoding{}, decodeOptions{quiet: true}, file, terminal, false},
-		{"unwanted", decoding{}, decodeOptions{noProgress: true}, file, terminal, false},
+		{"records in a file", false, decodeOptions{}, file, terminal, true},
+		{"records on the terminal", false, decodeOptions{}, terminal, terminal, false},
+		{"a statistic on the terminal", true, decodeOptions{}, terminal, terminal, true},
+		{"messages in a file", false, decodeOptions{}, file, file, false},
+		{"a statistic, messages in a file", true, decodeOptions{}, terminal, file, false},
+		{"quiet", false, decodeOptions{quiet: true}, file, terminal, false},
+		{"unwanted", false, decodeOptions{noProgress: true}, file, terminal, false},
 	} {
-		c.d.decodeOptions, c.d.streams = &c.o, streams{nil, c.out, c.e}
-		if got := c.d.tells(); got != c.want {
+		d := decoding{decodeOptions: &c.o, streams: streams{nil, c.out, c.e}, silent: c.silent}
+		if got := d.tells(); got != c.want {
 			t.Errorf("%s: told %v, want %v", c.name, got, c.want)
 		}
 	}
