@@ -18,7 +18,6 @@ import (
 	"opscope/dissect"
 	"opscope/dissect/sink"
 	"opscope/dissect/verify"
-	"opscope/schema"
 )
 
 // verifyOptions are what `opscope verify` was asked for.
@@ -103,12 +102,9 @@ not start, or the interface went away.`,
 	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
 	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
-	for flag, words := range map[string][]string{
-		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(), "rules": verify.Protocols(), "limit": limitNames(),
-	} {
-		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // no such flag: the line above is wrong
-		}
+	completeFlags(c)
+	if err := c.RegisterFlagCompletionFunc("rules", cobra.FixedCompletions(verify.Protocols(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // no such flag: the line above is wrong
 	}
 	return c
 }
@@ -121,9 +117,8 @@ func runVerify(ctx context.Context, s streams, files []string, o *verifyOptions)
 	if o.context < 0 || o.most < 1 {
 		return usage("--context %d, --most %d: want 0 or more, and 1 or more", o.context, o.most)
 	}
-	format := o.format
-	if format != "text" && format != "json" {
-		return usage("unknown format %q\ntry -T text or -T json", format)
+	if err := textOrJSON(o.format); err != nil {
+		return err
 	}
 	var x *sniffing
 	var err error
@@ -137,7 +132,6 @@ func runVerify(ctx context.Context, s streams, files []string, o *verifyOptions)
 		return err
 	}
 	d.checks = true
-	d.allSchemas() // which words of rules and specs are of
 	if err := o.readSpecs(); err != nil {
 		return err
 	}
@@ -225,7 +219,7 @@ func (o *verifyOptions) newChecker(d *decoding) (*verify.Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range settings.Unknown(func(protocol, packet string) bool { return d.knowsPacket(protocol, packet) }) {
+	for _, p := range settings.Unknown(d.knowsPacket) {
 		return nil, usage("--waive: no packet is called %q", p)
 	}
 	specs, err := o.loadSpecs(d, settings)
@@ -410,6 +404,14 @@ func (o *verifyOptions) report(s streams, r *verify.Report) error {
 		return err
 	}
 	return writeReport(o.sarif, func(w io.Writer) error { return r.WriteSARIF(w, version()) })
+}
+
+// textOrJSON checks the format of a report.
+func textOrJSON(format string) error {
+	if format != "text" && format != "json" {
+		return usage("unknown format %q\ntry -T text or -T json", format)
+	}
+	return nil
 }
 
 // outputError is the error for what could not be written.
