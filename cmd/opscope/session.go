@@ -67,7 +67,7 @@ func (o *sessionOptions) show(c *cobra.Command, s streams, args []string, setUp 
 		x.decoding = d
 		return x.session(c.Context(), session)
 	}
-	return d.session(c.Context(), session, files)
+	return d.session(c.Context(), session, d.inputs(files))
 }
 
 // oneSession picks the records of one session out of files, and takes note of the

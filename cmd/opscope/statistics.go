@@ -23,6 +23,10 @@ type statistic struct {
 	gather  func(index int, r *dissect.Result) error // takes the result of each file; nil for nothing
 	report  func() printable
 	fork    func() *statistic // returns one that counts on by itself; nil for one that is printed once
+	// join adds what another one of this name took, of a file that was read beside others. It
+	// is nil for what takes files in turn.
+	join func(*statistic)
+	body any // what takes it all, for join
 }
 
 // take takes the result of a file.
@@ -63,6 +67,8 @@ func flowStatistic(f *sink.Flows) *statistic {
 		gather: func(_ int, r *dissect.Result) error { f.AddSummary(&r.Summary); return nil },
 		report: func() printable { return f.Report() },
 		fork:   func() *statistic { return flowStatistic(f.Fork()) },
+		body:   f,
+		join:   func(other *statistic) { f.Join(other.body.(*sink.Flows)) },
 	}
 }
 
@@ -72,6 +78,8 @@ func opcodeStatistic(o *sink.Opcodes) *statistic {
 		gather: func(_ int, r *dissect.Result) error { o.AddSpan(&r.Summary); return nil },
 		report: func() printable { return o.Report() },
 		fork:   func() *statistic { return opcodeStatistic(o.Fork()) },
+		body:   o,
+		join:   func(other *statistic) { o.Join(other.body.(*sink.Opcodes)) },
 	}
 }
 
@@ -80,6 +88,8 @@ func ackStatistic(a *sink.Acks) *statistic {
 		name: "acks", out: a,
 		report: func() printable { return a.Report() },
 		fork:   func() *statistic { return ackStatistic(a.Fork()) },
+		body:   a,
+		join:   func(other *statistic) { a.Join(other.body.(*sink.Acks)) },
 	}
 }
 
@@ -89,6 +99,8 @@ func (d *decoding) tableStatistic(t *sink.TableReport) *statistic {
 		gather: func(i int, r *dissect.Result) error { return t.Add(i, d.several, r, d.privacy()) },
 		report: func() printable { return t },
 		fork:   func() *statistic { return d.tableStatistic(t.Fork()) },
+		body:   t,
+		join:   func(other *statistic) { t.Join(other.body.(*sink.TableReport)) },
 	}
 }
 
@@ -139,6 +151,13 @@ func (d *decoding) gather(index int, r *dissect.Result) error {
 	return nil
 }
 
+// join adds what the statistics of another decoding took, each to its own.
+func (d *decoding) join(o *decoding) {
+	for i, s := range d.stats {
+		s.join(o.stats[i])
+	}
+}
+
 // printStatistics prints what -z asks for, behind the records.
 func (d *decoding) printStatistics() error {
 	for _, s := range d.stats {
@@ -168,7 +187,7 @@ func (d *decoding) tableWidth() int { return max(0, textWidth(d.width, d.streams
 // not printed.
 func (d *decoding) report(ctx context.Context, files []string, s *statistic) error {
 	d.gatherOnly(s)
-	failed := d.files(ctx, files)
+	failed := d.files(ctx, d.inputs(files))
 	var e *exitError
 	if errors.As(failed, &e) && e.Error() != "" {
 		return failed
@@ -241,6 +260,7 @@ func statisticCommand(s streams, c *cobra.Command) *cobra.Command {
 	f := c.Flags()
 	f.SortFlags = false
 	inputFlags(f, &o.decodeOptions)
+	jobsFlag(f, &o.decodeOptions)
 	o.liveOptions.flags(f)
 	f.DurationVar(&o.every, "every", 0, "print the table after each `TIME` of the capture, as 5s, and at the end")
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (an object a line)")

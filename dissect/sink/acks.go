@@ -33,6 +33,7 @@ const (
 type Acks struct {
 	schema   func(protocol string) *schema.Protocol
 	rows     map[ackKey]*AckCount
+	came     []ackKey // the keys of rows, as they came
 	all      AckCount
 	unlisted int // records
 	awaited  map[recordNumber]awaited
@@ -115,7 +116,7 @@ func (a *Acks) Fork() *Acks {
 		row.RTT, row.Messages, row.absent = c.RTT.fork(), slices.Clip(c.Messages), maps.Clone(c.absent)
 		f.rows[k] = &row
 	}
-	f.awaited, f.order = maps.Clone(a.awaited), slices.Clip(a.order)
+	f.awaited, f.order, f.came = maps.Clone(a.awaited), slices.Clip(a.order), slices.Clip(a.came)
 	return &f
 }
 
@@ -169,6 +170,7 @@ func (a *Acks) row(k ackKey, r *dissect.Record) *AckCount {
 			row.modulus = cmp.Or(int(s.Limit("sequence_modulus")), usualModulus)
 		}
 		a.rows[k] = row
+		a.came = append(a.came, k)
 	}
 	if t := r.Transport.String(); !strings.Contains(row.Transport, t) {
 		row.Transport += "+" + t

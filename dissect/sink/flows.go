@@ -24,6 +24,7 @@ const (
 type Flows struct {
 	rows     map[place]*FlowCount
 	sessions map[place]*SessionCount
+	order    []place // of rows and sessions, as they came
 	report   FlowReport
 	redact   dissect.Redactor
 }
@@ -95,6 +96,7 @@ type FlowCount struct {
 	ToClient Sent `json:"s2c"`
 	Counts
 	State string `json:"state"` // open, half-closed, closed, or reset and by whom; empty for UDP
+	asked int    // how often it was looked for
 }
 
 // SessionCount is one session.
@@ -141,7 +143,7 @@ type FlowReport struct {
 // Fork returns a copy that counts on by itself.
 func (f *Flows) Fork() *Flows {
 	c := NewFlows(f.redact.Privacy)
-	c.report = f.report
+	c.report, c.order = f.report, slices.Clip(f.order)
 	for k, row := range f.rows {
 		r := *row
 		c.rows[k] = &r
@@ -300,6 +302,7 @@ func (f *Flows) session(file, number int, protocol string, client, server netip.
 			File: file, Session: number, Protocol: strings.Clone(protocol), Client: client, Server: server, State: "opened",
 		}
 		f.sessions[k] = s
+		f.order = append(f.order, k)
 	}
 	return s
 }
@@ -313,11 +316,14 @@ func (f *Flows) flow(k place, transport string, s *SessionCount) *FlowCount {
 			row.State = "open"
 		}
 		f.rows[k] = row
+		f.order = append(f.order, k)
 		s.Flows++
 	}
 	if row == nil {
 		f.report.UnlistedFlows++
+		return nil
 	}
+	row.asked++
 	return row
 }
 

@@ -84,7 +84,7 @@ func (o *Opcodes) Write(r *dissect.Record) error {
 // Fork returns a copy that counts on by itself.
 func (o *Opcodes) Fork() *Opcodes {
 	f := *o
-	f.rows.rows = make(map[what]*OpcodeCount, len(o.rows.rows))
+	f.rows.rows, f.rows.order = make(map[what]*OpcodeCount, len(o.rows.rows)), slices.Clip(o.rows.order)
 	for k, c := range o.rows.rows {
 		row := *c
 		f.rows.rows[k] = &row
