@@ -78,7 +78,7 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 	for _, e := range c.env {
 		d.m.slots[e.slot] = integer(int64(d.Envelope.Number(e.name, t.Data)))
 	}
-	ok := d.list(c.ops)
+	ok := d.follow(c.plan)
 	if ok && c.size != nil {
 		d.padTo(c.order, d.m.eval(c.size).asInt())
 	} else if ok && p.BitAlign {
@@ -143,22 +143,6 @@ func (d *Decoder) add(f *Field, kind ValueKind, off int) *Node {
 // set sets the value of a number and its width on the wire.
 func (n *Node) set(v uint64, bits int) { n.Num, n.Bits = v, uint8(bits) }
 
-// list decodes the fields of a list and reports whether there was no error.
-func (d *Decoder) list(ops []*op) bool {
-	for _, o := range ops {
-		if o.cond != nil && o.cond.op == opFlag && d.m.flag(o.cond) == 0 {
-			continue // the commonest condition, without a call
-		}
-		if !d.field(o) {
-			if o.field != nil {
-				d.r.Err().Within(o.field.Name)
-			}
-			return false
-		}
-	}
-	return true
-}
-
 // sound turns what an expression could not do into an error.
 func (d *Decoder) sound() bool {
 	if d.m.failed {
@@ -191,12 +175,17 @@ func (d *Decoder) field(o *op) bool {
 		return false
 	}
 	if o.valid != nil && (d.Short == wire.Malformed || !o.valid.looksAhead()) {
-		if !d.m.eval(o.valid).isTrue() && d.sound() {
-			d.Remarks = append(d.Remarks, o.remark)
-		}
-		return d.sound()
+		return d.check(o)
 	}
 	return true
+}
+
+// check remarks on a field that does not hold its `valid`.
+func (d *Decoder) check(o *op) bool {
+	if !d.m.eval(o.valid).isTrue() && d.sound() {
+		d.Remarks = append(d.Remarks, o.remark)
+	}
+	return d.sound()
 }
 
 // seek moves to the offset of a field with `at`.
@@ -214,6 +203,7 @@ func (d *Decoder) seek(o *op) bool {
 	return d.r.Err() == nil
 }
 
+// one decodes a value of a field's type.
 func (d *Decoder) one(o *op) bool {
 	off := d.r.Pos()
 	switch o.kind {
@@ -451,7 +441,7 @@ func (d *Decoder) structure(o *op, off int) bool {
 	}
 	i := len(d.t.Nodes)
 	d.add(o.field, Struct, off)
-	ok := d.list(o.body)
+	ok := d.follow(o.plan)
 	d.close(i)
 	return ok
 }
@@ -581,7 +571,7 @@ func (d *Decoder) choose(o *op) bool {
 // that its name is not put in front twice.
 func (d *Decoder) branch(o *op, c *opCase) bool {
 	if o.field == nil {
-		return d.list(c.ops)
+		return d.follow(c.plan)
 	}
 	return d.one(c.ops[0])
 }

@@ -462,8 +462,7 @@ func (d *draft) compileEnvelopes() error {
 			}
 			ops = append(ops, o)
 		}
-		c.settle(ops)
-		e.Layout = &Layout{Source: d.Source, Confidence: d.Confidence, code: &code{ops: ops, slots: c.slots, order: d.Order}}
+		e.Layout = &Layout{Source: d.Source, Confidence: d.Confidence, code: &code{ops: ops, plan: c.settle(ops), slots: c.slots, order: d.Order}}
 		for i, o := range ops {
 			e.fields[i].enum = o.field.Enum
 			if k := i - 1; k >= 0 && e.fields[k].name == e.length.name && e.length.bits%8 != 0 {

@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"math"
 	"strconv"
 
 	"opscope/schema/wire"
@@ -38,6 +39,7 @@ var primitives = map[string]*primitive{
 type quantiser struct {
 	a, b      int
 	top, span float64
+	sound     bool // it has widths that there can be
 }
 
 const (
@@ -45,22 +47,29 @@ const (
 	maxSelector = 127 // what Node.Sel holds
 )
 
+// quantiserOf returns the quantiser of an entry.
+func quantiserOf(v []float64) (q quantiser) {
+	if len(v) < 4 || !(v[0] >= 0 && v[0] <= maxWidth && v[1] >= 0 && v[1] <= maxWidth) {
+		return q
+	}
+	return quantiser{int(v[0]), int(v[1]), v[2], v[3], true}
+}
+
 // quantiser evaluates the slot of a primitive. The word says what is wrong with
-// its widths, if something is.
-func (m *machine) quantiser(o *op) (q quantiser, wrong string) {
+// its widths, if something is; the quantiser is nil then, and for a missing entry.
+func (m *machine) quantiser(o *op) (q *quantiser, wrong string) {
 	e := m.entry(o.bits, m.eval(o.args[0]).asInt())
 	if e == nil {
-		return q, ""
+		return nil, ""
 	}
-	a, b := e.Values[0], e.Values[1]
-	if !(a >= 0 && a <= maxWidth && b >= 0 && b <= maxWidth) {
-		return q, strconv.FormatFloat(a, 'g', -1, 64) + " and " + strconv.FormatFloat(b, 'g', -1, 64)
+	if !e.quant.sound {
+		return nil, strconv.FormatFloat(e.Values[0], 'g', -1, 64) + " and " + strconv.FormatFloat(e.Values[1], 'g', -1, 64)
 	}
-	return quantiser{int(a), int(b), e.Values[2], e.Values[3]}, ""
+	return &e.quant, ""
 }
 
 // bits returns the bits of each value behind a selector.
-func (q quantiser) bits(selector uint64) int {
+func (q *quantiser) bits(selector uint64) int {
 	if q.b == 0 {
 		return q.a
 	}
@@ -68,12 +77,12 @@ func (q quantiser) bits(selector uint64) int {
 }
 
 // holds reports whether there can be such a selector.
-func (q quantiser) holds(selector uint64) bool {
+func (q *quantiser) holds(selector uint64) bool {
 	return selector <= maxSelector && selector <= 1<<uint(q.a)-1 && q.bits(selector) <= maxWidth
 }
 
 // finest returns the largest selector, which gives the finest steps.
-func (q quantiser) finest() uint64 {
+func (q *quantiser) finest() uint64 {
 	return min(1<<uint(q.a)-1, maxSelector, uint64(max(0, maxWidth-q.bits(0))))
 }
 
@@ -85,7 +94,7 @@ func steps(n int) float64 {
 	return float64(uint64(1)<<uint(n)) - 2
 }
 
-func (q quantiser) value(raw uint64, n int) float64 {
+func (q *quantiser) value(raw uint64, n int) float64 {
 	if raw == 0 {
 		return 0
 	}
@@ -97,7 +106,7 @@ func (q quantiser) value(raw uint64, n int) float64 {
 }
 
 // raw is the inverse of value; a value out of range is clamped.
-func (q quantiser) raw(v float64, n int) uint64 {
+func (q *quantiser) raw(v float64, n int) uint64 {
 	if v == 0 || v != v {
 		return 0
 	}
@@ -114,13 +123,13 @@ func (q quantiser) raw(v float64, n int) uint64 {
 }
 
 // selector reads the selector in front of a value or vector, -1 without one.
-func (d *Decoder) selector(o *op) (q quantiser, sel int8, n int, ok bool) {
+func (d *Decoder) selector(o *op) (q *quantiser, sel int8, n int, ok bool) {
 	q, wrong := d.m.quantiser(o)
 	if wrong != "" {
 		d.r.Fail("widths of 0 to 64 bits", wrong, wire.Malformed)
 	}
 	if !d.sound() {
-		return q, 0, 0, false
+		return nil, 0, 0, false
 	}
 	if q.b == 0 {
 		return q, -1, q.a, true
@@ -132,7 +141,7 @@ func (d *Decoder) selector(o *op) (q quantiser, sel int8, n int, ok bool) {
 	return q, int8(min(raw, maxSelector)), q.bits(min(raw, maxSelector)), d.r.Err() == nil
 }
 
-func (d *Decoder) quantised(o *op, f *Field, q quantiser, off, n int, sel int8) bool {
+func (d *Decoder) quantised(o *op, f *Field, q *quantiser, off, n int, sel int8) bool {
 	raw := d.r.Uint(n, o.order)
 	v := q.value(raw, n)
 	d.store(o, number{f: v, float: true})
@@ -153,6 +162,10 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 	if !ok {
 		return false
 	}
+	if base, room := d.r.Take(3 * n); room {
+		d.vector(o, q, off, base, n, sel)
+		return true
+	}
 	i := len(d.t.Nodes)
 	vector := d.add(o.field, Array, off)
 	vector.Sel, vector.Kept = sel, true
@@ -166,9 +179,23 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 	return ok
 }
 
+// vector adds a vector, all of which is there: three numbers of n bits at base.
+func (d *Decoder) vector(o *op, q *quantiser, off, base, n int, sel int8) {
+	data, member := d.r.Data(), o.body[0].field
+	nodes := d.t.extend(4)
+	nodes[0] = Node{Field: o.field, Kind: Array, Off: int32(off), Len: int32(base + 3*n - off), Size: 3, Sel: sel, Kept: true}
+	for k := range 3 {
+		raw := wire.ReadBits(data, base+k*n, n, o.order)
+		nodes[k+1] = Node{
+			Field: member, Num: math.Float64bits(q.value(raw, n)), Raw: raw,
+			Off: int32(base + k*n), Len: int32(n), Kind: Float, Bits: uint8(n), Sel: -1, Kept: true,
+		}
+	}
+}
+
 // selector writes the selector of node i, or the finest one when the value brings
 // none that fits.
-func (e *Encoder) selector(o *op, i int) (q quantiser, n int, ok bool) {
+func (e *Encoder) selector(o *op, i int) (q *quantiser, n int, ok bool) {
 	q, wrong := e.m.quantiser(o)
 	if wrong != "" {
 		e.fail("widths of 0 to 64 bits", wrong)
@@ -188,7 +215,7 @@ func (e *Encoder) selector(o *op, i int) (q quantiser, n int, ok bool) {
 }
 
 // quantised writes a number, by its raw bits when it was read in as many.
-func (e *Encoder) quantised(o *op, q quantiser, i, n int) bool {
+func (e *Encoder) quantised(o *op, q *quantiser, i, n int) bool {
 	node := &e.t.Nodes[i]
 	if !node.isNumber() {
 		return e.fail("a number", node.what())

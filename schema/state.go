@@ -47,7 +47,8 @@ type Entry struct {
 	Origin Origin
 	Packet int // number of the packet that taught it, 0 for none
 
-	numbers []number // Values, as expressions see them
+	numbers []number  // Values, as expressions see them
+	quant   quantiser // Values, as a quantised number sees them
 }
 
 // Table is a learned table: entries by key, each with its origin. A Table that
@@ -92,6 +93,7 @@ func (t *Table) Set(key int64, e Entry) {
 	for i, v := range e.Values {
 		e.numbers[i] = real(v)
 	}
+	e.quant = quantiserOf(e.Values)
 	if t.shared {
 		t.unshare()
 	}

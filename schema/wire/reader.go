@@ -126,6 +126,16 @@ func (r *Reader) Need(n int) bool {
 	return true
 }
 
+// Take moves over n bits and returns where they begin. It reports false, moves nowhere
+// and is no failure where they are not there.
+func (r *Reader) Take(n int) (pos int, ok bool) {
+	if pos = r.pos; r.err != nil || uint(n) > uint(r.end-pos) {
+		return pos, false
+	}
+	r.pos = pos + n
+	return pos, true
+}
+
 // Bits names a number of bits, in bytes when it is whole bytes.
 func Bits(n int) string {
 	if n&7 == 0 {
@@ -185,8 +195,12 @@ func (r *Reader) Peek(bits int, o Order) uint64 {
 // ReadBits returns the bits of data that start at bit position pos. They must
 // lie within data.
 func ReadBits(data []byte, pos, bits int, o Order) uint64 {
-	i, in := pos>>3, uint(pos&7)
-	if i+8 > len(data) || int(in)+bits > 64 {
+	i := pos >> 3
+	if i+8 > len(data) {
+		i = len(data) - 8 // the last eight bytes hold them as well
+	}
+	in := uint(pos - 8*i)
+	if i < 0 || int(in)+bits > 64 {
 		return gatherBits(data, pos, bits, o)
 	}
 	if o == Big {
@@ -195,8 +209,7 @@ func ReadBits(data []byte, pos, bits int, o Order) uint64 {
 	return binary.LittleEndian.Uint64(data[i:]) >> in & (1<<uint(bits) - 1)
 }
 
-// gatherBits reads bits byte by byte, where there are not eight bytes to take
-// them from.
+// gatherBits reads bits byte by byte, where no eight bytes hold them all.
 func gatherBits(data []byte, pos, bits int, o Order) uint64 {
 	var v uint64
 	for done := 0; done < bits; {

@@ -1,0 +1,259 @@
+package schema
+
+import (
+	"math"
+
+	"opscope/schema/wire"
+)
+
+// A plan is what the decoder walks along: the ops of a list as stages. Fields of fixed
+// size that follow each other are one stage, a run, for whose room is looked once. A run
+// that the bytes cannot hold is decoded op by op, which names the field that lacks some.
+
+// stage is one op, or a run of fields.
+type stage struct {
+	op    *op  // of a stage that is no run
+	plain bool // the op needs no more than its type: no condition but a flag, no `at`, no `valid`
+
+	run     []runField
+	bits    int // of the run
+	longest int // bytes of the longest text in it
+
+	slot int    // of the flag on which the stage depends
+	mask uint64 // its bits there; 0 for a stage without such a condition
+	skip int    // stages behind this one that depend on the same flag
+}
+
+// runField is a field of a run.
+type runField struct {
+	field *Field
+	op    *op // the same, for whoever needs more
+	as    runKind
+	kind  ValueKind
+	order wire.Order
+	bits  int // on the wire
+	at    int // bits from the start of the run
+	slot  int
+}
+
+// runKind is how a field of a run is read.
+type runKind uint8
+
+const (
+	runUint runKind = iota
+	runInt
+	runFloat
+	runSingle
+	runFixed
+	runBytes
+)
+
+// plan returns the stages of a list, and makes those of all lists in it.
+func plan(ops []*op) []stage {
+	var stages []stage
+	for _, o := range ops {
+		o.plan = plan(o.body)
+		for i := range o.cases {
+			o.cases[i].plan = plan(o.cases[i].ops)
+		}
+		slot, mask := o.flag()
+		f, fits := o.runField()
+		if fits && len(stages) > 0 && stages[len(stages)-1].takes(o, slot, mask) {
+			stages[len(stages)-1].add(f)
+			continue
+		}
+		s := stage{slot: slot, mask: mask}
+		if fits {
+			s.add(f)
+		} else {
+			s.op, s.plain = o, (o.cond == nil || mask != 0) && o.at == nil && o.valid == nil
+		}
+		stages = append(stages, s)
+	}
+	for i := len(stages) - 2; i >= 0; i-- {
+		if s, next := &stages[i], &stages[i+1]; s.mask != 0 && s.mask == next.mask && s.slot == next.slot {
+			s.skip = next.skip + 1
+		}
+	}
+	return stages
+}
+
+// flag returns where the flag stands that is the condition of a field; no mask for
+// another condition, and for none.
+func (o *op) flag() (slot int, mask uint64) {
+	if o.cond == nil || o.cond.op != opFlag {
+		return 0, 0
+	}
+	return o.cond.slot, o.cond.mask << o.cond.shift
+}
+
+// takes reports whether a field with such a condition may join the run.
+func (s *stage) takes(o *op, slot int, mask uint64) bool {
+	if s.run == nil || s.mask != mask || s.slot != slot {
+		return false
+	}
+	last := &s.run[len(s.run)-1]
+	return s.bits < math.MaxInt32 && (mask == 0 || last.slot != slot)
+}
+
+func (s *stage) add(f runField) {
+	f.at = s.bits
+	s.run = append(s.run, f)
+	s.bits += f.bits
+	if f.as == runBytes {
+		s.longest = max(s.longest, f.bits>>3)
+	}
+}
+
+// runField returns what a field is in a run, and whether it may be in one.
+func (o *op) runField() (f runField, fits bool) {
+	if o.at != nil || o.cond != nil && o.cond.op != opFlag || o.valid != nil && !o.valid.certain() {
+		return f, false
+	}
+	bits, fixed := o.fixedSize()
+	f = runField{field: o.field, op: o, order: o.order, bits: bits, slot: o.slot, kind: o.valueKind()}
+	switch o.kind {
+	case opUint, opInt:
+		f.as = runUint
+		if o.kind == opInt {
+			f.as = runInt
+		}
+		return f, o.width == nil
+	case opFloat:
+		f.as = runFloat
+		if bits == 32 {
+			f.as = runSingle
+		}
+	case opFixed:
+		f.as = runFixed
+	case opIPv4:
+		f.order = wire.Big
+	case opText:
+		f.as = runBytes
+		return f, fixed && !o.nulCounted
+	case opBytes, opGUID:
+		f.as = runBytes
+	default:
+		return f, false
+	}
+	return f, fixed
+}
+
+// certain reports whether an expression cannot fail, and looks at no byte to come.
+func (e *expr) certain() bool {
+	switch e.op {
+	case opState, opEntry, opLeft, opNext, opDiv, opMod, opRoundUp:
+		return false
+	}
+	for _, a := range e.args {
+		if !a.certain() {
+			return false
+		}
+	}
+	return true
+}
+
+// follow decodes along a plan and reports whether there was no error.
+func (d *Decoder) follow(plan []stage) bool {
+	for i := 0; i < len(plan); i++ {
+		s := &plan[i]
+		switch {
+		case s.mask != 0 && uint64(d.m.slots[s.slot].i)&s.mask == 0:
+			i += s.skip
+		case s.run != nil:
+			if !d.run(s) {
+				return false
+			}
+		case s.plain:
+			if !d.one(s.op) {
+				return d.lost(s.op)
+			}
+		case !d.field(s.op):
+			return d.lost(s.op)
+		}
+	}
+	return true
+}
+
+// lost puts the name of a field in front of the error's path. It returns false.
+func (d *Decoder) lost(o *op) bool {
+	if o.field != nil {
+		d.r.Err().Within(o.field.Name)
+	}
+	return false
+}
+
+// run decodes a run.
+func (d *Decoder) run(s *stage) bool {
+	if s.longest > d.bounds.Text {
+		return d.apart(s)
+	}
+	base, ok := d.r.Take(s.bits)
+	if !ok {
+		return d.apart(s)
+	}
+	data := d.r.Data()
+	nodes := d.t.extend(len(s.run))
+	for i := range s.run {
+		f := &s.run[i]
+		v := f.read(&nodes[i], data, base+f.at)
+		if f.slot >= 0 {
+			d.m.slots[f.slot] = v
+		}
+		if f.op.valid != nil {
+			d.check(f.op)
+		}
+	}
+	return true
+}
+
+// apart decodes the fields of a run one after the other.
+func (d *Decoder) apart(s *stage) bool {
+	for i := range s.run {
+		if o := s.run[i].op; !d.field(o) {
+			return d.lost(o)
+		}
+	}
+	return true
+}
+
+// read reads the field, all of which is there, into a node, and returns its value for
+// expressions.
+func (f *runField) read(n *Node, data []byte, pos int) number {
+	*n = Node{Field: f.field, Kind: f.kind, Off: int32(pos), Len: int32(f.bits), Sel: -1}
+	if f.as == runBytes {
+		n.Body, n.BodyLen, n.Kept = int32(pos), int32(f.bits>>3), true
+		return number{}
+	}
+	raw := wire.ReadBits(data, pos, f.bits, f.order)
+	n.Bits = uint8(f.bits)
+	v := 0.0
+	switch f.as {
+	case runUint:
+		n.Num = raw
+		return integer(int64(raw))
+	case runInt:
+		i := wire.SignExtend(raw, f.bits)
+		n.Num = uint64(i)
+		return integer(i)
+	case runFloat:
+		v = math.Float64frombits(raw)
+	case runSingle:
+		v = float64(math.Float32frombits(uint32(raw)))
+	case runFixed:
+		v = float64(int32(raw)) / 65536
+	}
+	n.Num, n.Raw, n.Kept = math.Float64bits(v), raw, true
+	return number{f: v, float: true}
+}
+
+// extend appends n nodes and returns them. They hold what was there before.
+func (t *Tree) extend(n int) []Node {
+	k := len(t.Nodes)
+	if k+n > cap(t.Nodes) {
+		t.Nodes = append(t.Nodes, make([]Node, n)...)
+	} else {
+		t.Nodes = t.Nodes[:k+n]
+	}
+	return t.Nodes[k:]
+}
