@@ -61,20 +61,10 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 		return d.protobuf(p, message, l.proto.message(), t, from, to)
 	}
 	c := l.code
-	if cap(d.m.slots) < c.slots {
-		d.m.slots = make([]number, c.slots)
-	}
-	d.m.slots = d.m.slots[:c.slots]
-	for _, s := range c.clear {
-		d.m.slots[s] = number{}
-	}
-	d.m.p, d.m.state, d.m.index = p, d.State, 0
-	d.m.origin, d.m.failed, d.m.fault = NoOrigin, false, ""
-	d.missing, d.far, d.Remarks, d.t = false, 0, d.Remarks[:0], t
-	d.bounds = p.limits()
-	d.r = wire.NewReader(t.Data[:(to+7)>>3], p.Name, d.Short)
+	d.begin(p, c.slots, c.clear)
+	d.m.origin, d.missing, d.far, d.Remarks, d.t = NoOrigin, false, 0, d.Remarks[:0], t
+	d.r.Reset(t.Data[:(to+7)>>3], p.Name, d.Short)
 	d.r.Seek(from)
-	d.m.r = &d.r
 	for _, e := range c.env {
 		d.m.slots[e.slot] = integer(int64(d.Envelope.Number(e.name, t.Data)))
 	}
@@ -91,10 +81,29 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 	return nil
 }
 
+// begin makes the machine ready for a layout with so many slots, some of which are zero
+// until a field is there.
+func (d *Decoder) begin(p *Protocol, slots int, clear []int) {
+	if p != d.m.p {
+		d.m.p, d.bounds = p, p.limits()
+	}
+	if cap(d.m.slots) < slots {
+		d.m.slots = make([]number, slots)
+	}
+	d.m.slots = d.m.slots[:slots]
+	for _, s := range clear {
+		d.m.slots[s] = number{}
+	}
+	d.m.state, d.m.index, d.m.failed, d.m.fault, d.m.r = d.State, 0, false, "", &d.r
+}
+
 // pad skips to the next byte. Padding that is not zero is kept, and remarked on.
 func (d *Decoder) pad(o wire.Order) {
 	off := d.r.Pos()
 	n := -off & 7
+	if n == 0 {
+		return
+	}
 	if v := d.r.Uint(n, o); v != 0 {
 		d.add(paddingField, Uint, off).set(v, n)
 		d.remark("padding_nonzero", strconv.Itoa(n)+" padding bits are not zero")
@@ -132,12 +141,17 @@ func (d *Decoder) remark(code, text string) {
 
 // add appends the node of a field that began at a bit and ends here.
 func (d *Decoder) add(f *Field, kind ValueKind, off int) *Node {
-	nodes := append(d.t.Nodes, Node{})
-	d.t.Nodes = nodes
-	n := &nodes[len(nodes)-1]
-	n.Field, n.Kind, n.Sel = f, kind, -1
-	n.Off, n.Len = int32(off), int32(d.r.Pos()-off)
+	n := &d.t.extend(1)[0]
+	n.begin(f, kind, off, d.r.Pos()-off)
 	return n
+}
+
+// begin makes n a node without a value. It sets each field by itself: a literal would be
+// put together elsewhere first, and copied, which takes longer than all else.
+func (n *Node) begin(f *Field, kind ValueKind, off, bits int) {
+	n.Field, n.Num, n.Raw = f, 0, 0
+	n.Off, n.Len, n.Body, n.BodyLen, n.Size = int32(off), int32(bits), 0, 0, 0
+	n.Kind, n.Bits, n.Sel, n.Kept = kind, 0, -1, false
 }
 
 // set sets the value of a number and its width on the wire.
@@ -171,17 +185,14 @@ func (d *Decoder) field(o *op) bool {
 	if o.at != nil && !d.seek(o) {
 		return false
 	}
-	if !d.one(o) {
-		return false
-	}
-	if o.valid != nil && (d.Short == wire.Malformed || !o.valid.looksAhead()) {
-		return d.check(o)
-	}
-	return true
+	return d.one(o) && (o.valid == nil || d.check(o))
 }
 
 // check remarks on a field that does not hold its `valid`.
 func (d *Decoder) check(o *op) bool {
+	if d.Short != wire.Malformed && o.valid.looksAhead() {
+		return true // what it looks at may not be there
+	}
 	if !d.m.eval(o.valid).isTrue() && d.sound() {
 		d.Remarks = append(d.Remarks, o.remark)
 	}

@@ -13,7 +13,7 @@ import (
 // stage is one op, or a run of fields.
 type stage struct {
 	op    *op  // of a stage that is no run
-	plain bool // the op needs no more than its type: no condition but a flag, no `at`, no `valid`
+	plain bool // no condition but a flag, and no `at`: the op needs but its type, and its `valid`
 
 	run     []runField
 	bits    int // of the run
@@ -34,6 +34,9 @@ type runField struct {
 	bits  int // on the wire
 	at    int // bits from the start of the run
 	slot  int
+	// The integers that surely hold its `valid`: all without one, and none where that is
+	// no range of the field itself.
+	low, high int64
 }
 
 // runKind is how a field of a run is read.
@@ -66,7 +69,7 @@ func plan(ops []*op) []stage {
 		if fits {
 			s.add(f)
 		} else {
-			s.op, s.plain = o, (o.cond == nil || mask != 0) && o.at == nil && o.valid == nil
+			s.op, s.plain = o, (o.cond == nil || mask != 0) && o.at == nil
 		}
 		stages = append(stages, s)
 	}
@@ -112,6 +115,7 @@ func (o *op) runField() (f runField, fits bool) {
 	}
 	bits, fixed := o.fixedSize()
 	f = runField{field: o.field, op: o, order: o.order, bits: bits, slot: o.slot, kind: o.valueKind()}
+	f.low, f.high = o.validRange()
 	switch o.kind {
 	case opUint, opInt:
 		f.as = runUint
@@ -137,6 +141,17 @@ func (o *op) runField() (f runField, fits bool) {
 		return f, false
 	}
 	return f, fixed
+}
+
+// validRange returns the integers of a field that surely hold its `valid`.
+func (o *op) validRange() (low, high int64) {
+	switch v := o.valid; {
+	case v == nil:
+		return math.MinInt64, math.MaxInt64
+	case v.op == opWithin && v.slot == o.slot && (o.kind == opUint || o.kind == opInt):
+		return v.low, v.high
+	}
+	return 1, 0
 }
 
 // certain reports whether an expression cannot fail, and looks at no byte to come.
@@ -165,7 +180,7 @@ func (d *Decoder) follow(plan []stage) bool {
 				return false
 			}
 		case s.plain:
-			if !d.one(s.op) {
+			if !d.one(s.op) || s.op.valid != nil && !d.check(s.op) {
 				return d.lost(s.op)
 			}
 		case !d.field(s.op):
@@ -192,15 +207,14 @@ func (d *Decoder) run(s *stage) bool {
 	if !ok {
 		return d.apart(s)
 	}
-	data := d.r.Data()
-	nodes := d.t.extend(len(s.run))
+	data, nodes := d.r.Data(), d.t.extend(len(s.run))
 	for i := range s.run {
 		f := &s.run[i]
 		v := f.read(&nodes[i], data, base+f.at)
 		if f.slot >= 0 {
 			d.m.slots[f.slot] = v
 		}
-		if f.op.valid != nil {
+		if v.i < f.low || v.i > f.high {
 			d.check(f.op)
 		}
 	}
@@ -220,14 +234,13 @@ func (d *Decoder) apart(s *stage) bool {
 // read reads the field, all of which is there, into a node, and returns its value for
 // expressions.
 func (f *runField) read(n *Node, data []byte, pos int) number {
-	*n = Node{Field: f.field, Kind: f.kind, Off: int32(pos), Len: int32(f.bits), Sel: -1}
+	n.begin(f.field, f.kind, pos, f.bits)
 	if f.as == runBytes {
 		n.Body, n.BodyLen, n.Kept = int32(pos), int32(f.bits>>3), true
 		return number{}
 	}
 	raw := wire.ReadBits(data, pos, f.bits, f.order)
 	n.Bits = uint8(f.bits)
-	v := 0.0
 	switch f.as {
 	case runUint:
 		n.Num = raw
@@ -236,15 +249,21 @@ func (f *runField) read(n *Node, data []byte, pos int) number {
 		i := wire.SignExtend(raw, f.bits)
 		n.Num = uint64(i)
 		return integer(i)
-	case runFloat:
-		v = math.Float64frombits(raw)
-	case runSingle:
-		v = float64(math.Float32frombits(uint32(raw)))
-	case runFixed:
-		v = float64(int32(raw)) / 65536
 	}
+	v := f.float(raw)
 	n.Num, n.Raw, n.Kept = math.Float64bits(v), raw, true
 	return number{f: v, float: true}
+}
+
+// float returns a number that does not show its bits.
+func (f *runField) float(raw uint64) float64 {
+	switch f.as {
+	case runFloat:
+		return math.Float64frombits(raw)
+	case runSingle:
+		return float64(math.Float32frombits(uint32(raw)))
+	}
+	return float64(int32(raw)) / 65536
 }
 
 // extend appends n nodes and returns them. They hold what was there before.

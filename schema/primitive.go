@@ -183,13 +183,13 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 func (d *Decoder) vector(o *op, q *quantiser, off, base, n int, sel int8) {
 	data, member := d.r.Data(), o.body[0].field
 	nodes := d.t.extend(4)
-	nodes[0] = Node{Field: o.field, Kind: Array, Off: int32(off), Len: int32(base + 3*n - off), Size: 3, Sel: sel, Kept: true}
+	nodes[0].begin(o.field, Array, off, base+3*n-off)
+	nodes[0].Size, nodes[0].Sel, nodes[0].Kept = 3, sel, true
 	for k := range 3 {
 		raw := wire.ReadBits(data, base+k*n, n, o.order)
-		nodes[k+1] = Node{
-			Field: member, Num: math.Float64bits(q.value(raw, n)), Raw: raw,
-			Off: int32(base + k*n), Len: int32(n), Kind: Float, Bits: uint8(n), Sel: -1, Kept: true,
-		}
+		nodes[k+1].begin(member, Float, base+k*n, n)
+		nodes[k+1].set(math.Float64bits(q.value(raw, n)), n)
+		nodes[k+1].Raw, nodes[k+1].Kept = raw, true
 	}
 }
 

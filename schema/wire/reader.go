@@ -48,6 +48,11 @@ func NewReader(data []byte, layer string, short Kind) Reader {
 	return Reader{data: data, end: 8 * len(data), layer: layer, short: short}
 }
 
+// Reset makes r what NewReader returns, without the copy.
+func (r *Reader) Reset(data []byte, layer string, short Kind) {
+	r.data, r.pos, r.end, r.short, r.layer, r.err = data, 0, 8*len(data), short, layer, nil
+}
+
 // Pos returns the position in bits.
 func (r *Reader) Pos() int { return r.pos }
 
