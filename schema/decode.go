@@ -291,14 +291,15 @@ func (d *Decoder) number(o *op, off int) bool {
 		}
 		width = int(n)
 	}
-	kind, v := Uint, d.r.Uint(width, o.order)
+	pos, ok := d.r.Take(width)
+	if !ok {
+		return d.r.Need(width)
+	}
+	kind, v := Uint, wire.ReadBits(d.r.Data(), pos, width, o.order)
 	if o.kind == opInt {
 		kind, v = Int, uint64(wire.SignExtend(v, width))
 	}
 	d.store(o, integer(int64(v)))
-	if d.r.Err() != nil {
-		return false
-	}
 	d.add(o.field, kind, off).set(v, width)
 	return true
 }
@@ -459,20 +460,13 @@ func (d *Decoder) structure(o *op, off int) bool {
 
 // enter gives a type its parameters, and clears what its members may leave out.
 func (d *Decoder) enter(o *op) bool {
-	var args [maxParams]number
 	for i, a := range o.args {
-		args[i] = d.m.eval(a)
-	}
-	if !d.sound() {
-		return false
+		d.m.slots[o.params[i]] = d.m.eval(a)
 	}
 	for _, s := range o.clear {
 		d.m.slots[s] = number{}
 	}
-	for i, s := range o.params {
-		d.m.slots[s] = args[i]
-	}
-	return true
+	return d.sound()
 }
 
 // close ends a node with members: its length, and how many nodes are below it.
@@ -503,7 +497,7 @@ func (d *Decoder) array(o *op, off int) bool {
 			d.m.index = int64(bits.TrailingZeros64(mask))
 			mask &= mask - 1
 		}
-		if ok = d.one(o.body[0]) && d.few(); !ok {
+		if ok = d.one(o.body[0]) && (len(d.t.Nodes) <= d.bounds.Values || d.few()); !ok {
 			d.r.Err().Within("[" + strconv.FormatInt(k, 10) + "]")
 		}
 	}

@@ -721,16 +721,19 @@ func (m *machine) evalEntry(e *expr, key int64) number {
 // entry returns an entry of a learned table and notes its origin, or notes that
 // it is missing.
 func (m *machine) entry(table int, key int64) *Entry {
-	var entry *Entry
 	if m.state != nil {
-		entry = m.state.Tables[table].Get(key)
-	}
-	if entry == nil {
-		if !m.failed {
-			m.missing, m.failed = Missing{Table: m.p.State[table].Name, Key: key, Single: m.p.State[table].Key == ""}, true
+		if entry := m.state.Tables[table].Get(key); entry != nil {
+			m.origin = max(m.origin, entry.Origin)
+			return entry
 		}
-		return nil
 	}
-	m.origin = max(m.origin, entry.Origin)
-	return entry
+	m.lacks(table, key)
+	return nil
+}
+
+// lacks notes that an entry is missing.
+func (m *machine) lacks(table int, key int64) {
+	if !m.failed {
+		m.missing, m.failed = Missing{Table: m.p.State[table].Name, Key: key, Single: m.p.State[table].Key == ""}, true
+	}
 }

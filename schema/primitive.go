@@ -39,7 +39,9 @@ var primitives = map[string]*primitive{
 type quantiser struct {
 	a, b      int
 	top, span float64
-	sound     bool // it has widths that there can be
+	least     int    // bits of a number with selector 0
+	most      uint64 // the largest selector, which gives the finest steps
+	sound     bool   // it has widths that there can be
 }
 
 const (
@@ -52,7 +54,10 @@ func quantiserOf(v []float64) (q quantiser) {
 	if len(v) < 4 || !(v[0] >= 0 && v[0] <= maxWidth && v[1] >= 0 && v[1] <= maxWidth) {
 		return q
 	}
-	return quantiser{int(v[0]), int(v[1]), v[2], v[3], true}
+	q = quantiser{a: int(v[0]), b: int(v[1]), top: v[2], span: v[3], sound: true}
+	q.least = max(1, q.b-1<<uint(min(q.a, 30))+1)
+	q.most = min(1<<uint(q.a)-1, maxSelector, uint64(maxWidth-q.least))
+	return q
 }
 
 // quantiser evaluates the slot of a primitive. The word says what is wrong with
@@ -66,24 +71,6 @@ func (m *machine) quantiser(o *op) (q *quantiser, wrong string) {
 		return nil, strconv.FormatFloat(e.Values[0], 'g', -1, 64) + " and " + strconv.FormatFloat(e.Values[1], 'g', -1, 64)
 	}
 	return &e.quant, ""
-}
-
-// bits returns the bits of each value behind a selector.
-func (q *quantiser) bits(selector uint64) int {
-	if q.b == 0 {
-		return q.a
-	}
-	return max(1, q.b-1<<uint(min(q.a, 30))+1) + int(selector)
-}
-
-// holds reports whether there can be such a selector.
-func (q *quantiser) holds(selector uint64) bool {
-	return selector <= maxSelector && selector <= 1<<uint(q.a)-1 && q.bits(selector) <= maxWidth
-}
-
-// finest returns the largest selector, which gives the finest steps.
-func (q *quantiser) finest() uint64 {
-	return min(1<<uint(q.a)-1, maxSelector, uint64(max(0, maxWidth-q.bits(0))))
 }
 
 // steps returns how many steps there are between the values of n bits: 2^n - 2.
@@ -134,27 +121,39 @@ func (d *Decoder) selector(o *op) (q *quantiser, sel int8, n int, ok bool) {
 	if q.b == 0 {
 		return q, -1, q.a, true
 	}
-	raw := d.r.Uint(q.a, o.order)
-	if !q.holds(raw) {
-		d.r.Fail("a width of 0 to 64 bits", "selector "+strconv.FormatUint(raw, 10), wire.Malformed)
+	pos, room := d.r.Take(q.a)
+	if !room {
+		return nil, 0, 0, d.r.Need(q.a)
 	}
-	return q, int8(min(raw, maxSelector)), q.bits(min(raw, maxSelector)), d.r.Err() == nil
+	raw := wire.ReadBits(d.r.Data(), pos, q.a, o.order)
+	if raw > q.most {
+		d.r.Fail("a width of 0 to 64 bits", "selector "+strconv.FormatUint(raw, 10), wire.Malformed)
+		return nil, 0, 0, false
+	}
+	return q, int8(raw), q.least + int(raw), true
 }
 
-func (d *Decoder) quantised(o *op, f *Field, q *quantiser, off, n int, sel int8) bool {
-	raw := d.r.Uint(n, o.order)
-	v := q.value(raw, n)
-	d.store(o, number{f: v, float: true})
-	if !d.keepFloat(f, off, v, raw, n) {
-		return false
-	}
-	d.t.Nodes[len(d.t.Nodes)-1].Sel = sel
-	return true
+// read reads a number of so many bits into a node. They must lie within data.
+func (q *quantiser) read(n *Node, data []byte, pos, bits int, o wire.Order) {
+	raw := wire.ReadBits(data, pos, bits, o)
+	n.set(math.Float64bits(q.value(raw, bits)), bits)
+	n.Raw, n.Kept = raw, true
 }
 
 func decodeQuant(d *Decoder, o *op, off int) bool {
 	q, sel, n, ok := d.selector(o)
-	return ok && d.quantised(o, o.field, q, off, n, sel)
+	if !ok {
+		return false
+	}
+	pos, room := d.r.Take(n)
+	if !room {
+		return d.r.Need(n)
+	}
+	node := d.add(o.field, Float, off)
+	q.read(node, d.r.Data(), pos, n, o.order)
+	node.Sel = sel
+	d.store(o, number{f: node.Float(), float: true})
+	return true
 }
 
 func decodeQuantVec3(d *Decoder, o *op, off int) bool {
@@ -162,35 +161,23 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 	if !ok {
 		return false
 	}
-	if base, room := d.r.Take(3 * n); room {
-		d.vector(o, q, off, base, n, sel)
-		return true
-	}
-	i := len(d.t.Nodes)
-	vector := d.add(o.field, Array, off)
-	vector.Sel, vector.Kept = sel, true
-	for k := range 3 {
-		if ok = d.quantised(o, o.body[0].field, q, d.r.Pos(), n, -1); !ok {
+	i, k := len(d.t.Nodes), 0
+	nodes := d.t.extend(4)
+	nodes[0].begin(o.field, Array, off, 0)
+	nodes[0].Sel, nodes[0].Kept = sel, true
+	for ; k < 3; k++ {
+		pos, room := d.r.Take(n)
+		if !room {
+			d.r.Need(n)
 			d.r.Err().Within("[" + strconv.Itoa(k) + "]")
 			break
 		}
+		nodes[k+1].begin(o.body[0].field, Float, pos, n)
+		q.read(&nodes[k+1], d.r.Data(), pos, n, o.order)
 	}
+	d.t.Nodes = d.t.Nodes[:i+1+k]
 	d.close(i)
-	return ok
-}
-
-// vector adds a vector, all of which is there: three numbers of n bits at base.
-func (d *Decoder) vector(o *op, q *quantiser, off, base, n int, sel int8) {
-	data, member := d.r.Data(), o.body[0].field
-	nodes := d.t.extend(4)
-	nodes[0].begin(o.field, Array, off, base+3*n-off)
-	nodes[0].Size, nodes[0].Sel, nodes[0].Kept = 3, sel, true
-	for k := range 3 {
-		raw := wire.ReadBits(data, base+k*n, n, o.order)
-		nodes[k+1].begin(member, Float, base+k*n, n)
-		nodes[k+1].set(math.Float64bits(q.value(raw, n)), n)
-		nodes[k+1].Raw, nodes[k+1].Kept = raw, true
-	}
+	return k == 3
 }
 
 // selector writes the selector of node i, or the finest one when the value brings
@@ -206,12 +193,12 @@ func (e *Encoder) selector(o *op, i int) (q *quantiser, n int, ok bool) {
 	if q.b == 0 {
 		return q, q.a, true
 	}
-	sel := q.finest()
-	if node := &e.t.Nodes[i]; node.Kept && node.Sel >= 0 && q.holds(uint64(node.Sel)) {
+	sel := q.most
+	if node := &e.t.Nodes[i]; node.Kept && node.Sel >= 0 && uint64(node.Sel) <= q.most {
 		sel = uint64(node.Sel)
 	}
 	e.w.Uint(sel, q.a, o.order)
-	return q, q.bits(sel), true
+	return q, q.least + int(sel), true
 }
 
 // quantised writes a number, by its raw bits when it was read in as many.
