@@ -16,8 +16,10 @@ type stage struct {
 	plain bool // no condition but a flag, and no `at`: the op needs but its type, and its `valid`
 
 	run     []runField
-	bits    int // of the run
-	longest int // bytes of the longest text in it
+	order   wire.Order // of the run
+	bits    int        // likewise
+	widest  int        // bits of its widest number
+	longest int        // bytes of its longest text
 
 	slot int    // of the flag on which the stage depends
 	mask uint64 // its bits there; 0 for a stage without such a condition
@@ -26,14 +28,11 @@ type stage struct {
 
 // runField is a field of a run.
 type runField struct {
-	field *Field
-	op    *op // the same, for whoever needs more
+	node  Node // what every value of the field has; its Off counts from the start of the run
+	op    *op  // the same, for whoever needs more
 	as    runKind
-	kind  ValueKind
-	order wire.Order
-	bits  int // on the wire
-	at    int // bits from the start of the run
 	slot  int
+	shift uint8 // 64 less the bits of a number
 	// The integers that surely hold its `valid`: all without one, and none where that is
 	// no range of the field itself.
 	low, high int64
@@ -43,12 +42,12 @@ type runField struct {
 type runKind uint8
 
 const (
-	runUint runKind = iota
+	runBytes runKind = iota
+	runUint
 	runInt
-	runFloat
-	runSingle
+	runSingle // what follows has bits that its value does not show
+	runDouble
 	runFixed
-	runBytes
 )
 
 // plan returns the stages of a list, and makes those of all lists in it.
@@ -61,7 +60,7 @@ func plan(ops []*op) []stage {
 		}
 		slot, mask := o.flag()
 		f, fits := o.runField()
-		if fits && len(stages) > 0 && stages[len(stages)-1].takes(o, slot, mask) {
+		if fits && len(stages) > 0 && stages[len(stages)-1].takes(&f, slot, mask) {
 			stages[len(stages)-1].add(f)
 			continue
 		}
@@ -91,21 +90,34 @@ func (o *op) flag() (slot int, mask uint64) {
 }
 
 // takes reports whether a field with such a condition may join the run.
-func (s *stage) takes(o *op, slot int, mask uint64) bool {
-	if s.run == nil || s.mask != mask || s.slot != slot {
+func (s *stage) takes(f *runField, slot int, mask uint64) bool {
+	if s.run == nil || s.mask != mask || s.slot != slot || s.bits > math.MaxInt32/2 {
 		return false
 	}
-	last := &s.run[len(s.run)-1]
-	return s.bits < math.MaxInt32 && (mask == 0 || last.slot != slot)
+	if last := &s.run[len(s.run)-1]; mask != 0 && last.slot == slot {
+		return false
+	}
+	return f.as == runBytes || s.widest == 0 || s.order == f.order() && (s.bits%8 == 0 || int(f.node.Len) <= wire.Reach)
 }
 
 func (s *stage) add(f runField) {
-	f.at = s.bits
-	s.run = append(s.run, f)
-	s.bits += f.bits
+	bits := int(f.node.Len)
+	f.node.Off = int32(s.bits)
+	s.bits += bits
 	if f.as == runBytes {
-		s.longest = max(s.longest, f.bits>>3)
+		s.longest = max(s.longest, bits>>3)
+	} else {
+		s.order, s.widest = f.order(), max(s.widest, bits)
 	}
+	s.run = append(s.run, f)
+}
+
+// order returns the order of a number.
+func (f *runField) order() wire.Order {
+	if f.op.kind == opIPv4 {
+		return wire.Big
+	}
+	return f.op.order
 }
 
 // runField returns what a field is in a run, and whether it may be in one.
@@ -114,33 +126,31 @@ func (o *op) runField() (f runField, fits bool) {
 		return f, false
 	}
 	bits, fixed := o.fixedSize()
-	f = runField{field: o.field, op: o, order: o.order, bits: bits, slot: o.slot, kind: o.valueKind()}
+	if !fixed {
+		return f, false
+	}
+	f = runField{op: o, slot: o.slot, node: Node{Field: o.field, Kind: o.valueKind(), Len: int32(bits), Sel: -1}}
 	f.low, f.high = o.validRange()
 	switch o.kind {
-	case opUint, opInt:
-		f.as = runUint
-		if o.kind == opInt {
-			f.as = runInt
-		}
-		return f, o.width == nil
+	case opUint, opIPv4:
+		f.as, fits = runUint, o.width == nil
+	case opInt:
+		f.as, fits = runInt, o.width == nil
 	case opFloat:
-		f.as = runFloat
-		if bits == 32 {
+		if f.as, fits = runDouble, true; bits == 32 {
 			f.as = runSingle
 		}
 	case opFixed:
-		f.as = runFixed
-	case opIPv4:
-		f.order = wire.Big
-	case opText:
-		f.as = runBytes
-		return f, fixed && !o.nulCounted
-	case opBytes, opGUID:
-		f.as = runBytes
-	default:
-		return f, false
+		f.as, fits = runFixed, true
+	case opText, opBytes, opGUID:
+		f.as, fits = runBytes, !o.nulCounted
 	}
-	return f, fixed
+	if f.as == runBytes {
+		f.node.BodyLen, f.node.Kept = int32(bits>>3), true
+	} else {
+		f.node.Bits, f.node.Kept, f.shift = uint8(bits), f.as >= runSingle, uint8(64-bits)
+	}
+	return f, fits
 }
 
 // validRange returns the integers of a field that surely hold its `valid`.
@@ -200,17 +210,20 @@ func (d *Decoder) lost(o *op) bool {
 
 // run decodes a run.
 func (d *Decoder) run(s *stage) bool {
-	if s.longest > d.bounds.Text {
+	data := d.r.Data()
+	if s.widest > wire.Reach && d.r.Pos()&7 != 0 || len(data) < 8 || s.longest > d.bounds.Text {
 		return d.apart(s)
 	}
 	base, ok := d.r.Take(s.bits)
 	if !ok {
 		return d.apart(s)
 	}
-	data, nodes := d.r.Data(), d.t.extend(len(s.run))
+	nodes := d.t.extend(len(s.run))
 	for i := range s.run {
-		f := &s.run[i]
-		v := f.read(&nodes[i], data, base+f.at)
+		f, n := &s.run[i], &nodes[i]
+		*n = f.node
+		n.Off += int32(base)
+		v := f.read(n, s.order, data)
 		if f.slot >= 0 {
 			d.m.slots[f.slot] = v
 		}
@@ -231,34 +244,37 @@ func (d *Decoder) apart(s *stage) bool {
 	return true
 }
 
-// read reads the field, all of which is there, into a node, and returns its value for
+// read reads the field, all of which is there, into its node, and returns its value for
 // expressions.
-func (f *runField) read(n *Node, data []byte, pos int) number {
-	n.begin(f.field, f.kind, pos, f.bits)
+func (f *runField) read(n *Node, o wire.Order, data []byte) number {
 	if f.as == runBytes {
-		n.Body, n.BodyLen, n.Kept = int32(pos), int32(f.bits>>3), true
+		n.Body = n.Off
 		return number{}
 	}
-	raw := wire.ReadBits(data, pos, f.bits, f.order)
-	n.Bits = uint8(f.bits)
+	var bits uint64 // the highest are the number
+	if o == wire.Big {
+		bits = wire.High(data, int(n.Off))
+	} else {
+		bits = wire.Low(data, int(n.Off)) << (f.shift & 63)
+	}
+	raw := bits >> (f.shift & 63)
 	switch f.as {
 	case runUint:
 		n.Num = raw
 		return integer(int64(raw))
 	case runInt:
-		i := wire.SignExtend(raw, f.bits)
-		n.Num = uint64(i)
-		return integer(i)
+		n.Num = uint64(int64(bits) >> (f.shift & 63))
+		return integer(int64(n.Num))
 	}
 	v := f.float(raw)
-	n.Num, n.Raw, n.Kept = math.Float64bits(v), raw, true
+	n.Num, n.Raw = math.Float64bits(v), raw
 	return number{f: v, float: true}
 }
 
 // float returns a number that does not show its bits.
 func (f *runField) float(raw uint64) float64 {
 	switch f.as {
-	case runFloat:
+	case runDouble:
 		return math.Float64frombits(raw)
 	case runSingle:
 		return float64(math.Float32frombits(uint32(raw)))

@@ -197,21 +197,33 @@ func (r *Reader) Peek(bits int, o Order) uint64 {
 	return ReadBits(r.data, r.pos, bits, o)
 }
 
+// Reach is how many bits High and Low surely hold of those that start anywhere.
+const Reach = 57
+
+// High returns the bits of data that start at bit position pos, most significant first:
+// the first is the highest of the result. It holds at least a Reach of them, or those up
+// to the end of data, which must have eight bytes; what lies below is not said.
+func High(data []byte, pos int) uint64 {
+	i := min(pos>>3, len(data)-8)
+	return binary.BigEndian.Uint64(data[i:]) << (uint(pos-8*i) & 63)
+}
+
+// Low is High with the least significant bit first, and lowest in the result.
+func Low(data []byte, pos int) uint64 {
+	i := min(pos>>3, len(data)-8)
+	return binary.LittleEndian.Uint64(data[i:]) >> (uint(pos-8*i) & 63)
+}
+
 // ReadBits returns the bits of data that start at bit position pos. They must
 // lie within data.
 func ReadBits(data []byte, pos, bits int, o Order) uint64 {
-	i := pos >> 3
-	if i+8 > len(data) {
-		i = len(data) - 8 // the last eight bytes hold them as well
-	}
-	in := uint(pos - 8*i)
-	if i < 0 || int(in)+bits > 64 {
+	if len(data) < 8 || bits > Reach && pos&7+bits > 64 {
 		return gatherBits(data, pos, bits, o)
 	}
 	if o == Big {
-		return binary.BigEndian.Uint64(data[i:]) << in >> uint(64-bits)
+		return High(data, pos) >> uint(64-bits)
 	}
-	return binary.LittleEndian.Uint64(data[i:]) >> in & (1<<uint(bits) - 1)
+	return Low(data, pos) & (1<<uint(bits) - 1)
 }
 
 // gatherBits reads bits byte by byte, where no eight bytes hold them all.
