@@ -58,7 +58,7 @@ func plan(ops []*op) []stage {
 		for i := range o.cases {
 			o.cases[i].plan = plan(o.cases[i].ops)
 		}
-		slot, mask := o.flag()
+		slot, mask, whole := o.flag()
 		f, fits := o.runField()
 		if fits && len(stages) > 0 && stages[len(stages)-1].takes(&f, slot, mask) {
 			stages[len(stages)-1].add(f)
@@ -68,7 +68,7 @@ func plan(ops []*op) []stage {
 		if fits {
 			s.add(f)
 		} else {
-			s.op, s.plain = o, (o.cond == nil || mask != 0) && o.at == nil
+			s.op, s.plain = o, whole && o.at == nil
 		}
 		stages = append(stages, s)
 	}
@@ -80,13 +80,20 @@ func plan(ops []*op) []stage {
 	return stages
 }
 
-// flag returns where the flag stands that is the condition of a field; no mask for
-// another condition, and for none.
-func (o *op) flag() (slot int, mask uint64) {
-	if o.cond == nil || o.cond.op != opFlag {
-		return 0, 0
+// flag returns where the flag stands without which a field is not there, and whether
+// that is the whole condition. The mask is 0 where there is none, or another condition.
+func (o *op) flag() (slot int, mask uint64, whole bool) {
+	if o.cond == nil {
+		return 0, 0, true
 	}
-	return o.cond.slot, o.cond.mask << o.cond.shift
+	e := o.cond
+	for e.op == opAnd {
+		e = e.args[0] // what stands first is looked at first
+	}
+	if e.op != opFlag {
+		return 0, 0, false
+	}
+	return e.slot, e.mask << e.shift, e == o.cond
 }
 
 // takes reports whether a field with such a condition may join the run.

@@ -60,17 +60,19 @@ func quantiserOf(v []float64) (q quantiser) {
 	return q
 }
 
-// quantiser evaluates the slot of a primitive. The word says what is wrong with
-// its widths, if something is; the quantiser is nil then, and for a missing entry.
-func (m *machine) quantiser(o *op) (q *quantiser, wrong string) {
-	e := m.entry(o.bits, m.eval(o.args[0]).asInt())
-	if e == nil {
-		return nil, ""
+// quantiser evaluates the slot of a primitive. It returns nil for a missing entry, and
+// for one whose widths there cannot be.
+func (m *machine) quantiser(o *op) (q *quantiser, e *Entry) {
+	e = m.entry(o.bits, m.eval(o.args[0]).asInt())
+	if e == nil || !e.quant.sound {
+		return nil, e
 	}
-	if !e.quant.sound {
-		return nil, strconv.FormatFloat(e.Values[0], 'g', -1, 64) + " and " + strconv.FormatFloat(e.Values[1], 'g', -1, 64)
-	}
-	return &e.quant, ""
+	return &e.quant, e
+}
+
+// widths names the widths of an entry, for errors.
+func (e *Entry) widths() string {
+	return strconv.FormatFloat(e.Values[0], 'g', -1, 64) + " and " + strconv.FormatFloat(e.Values[1], 'g', -1, 64)
 }
 
 // steps returns how many steps there are between the values of n bits: 2^n - 2.
@@ -81,11 +83,11 @@ func steps(n int) float64 {
 	return float64(uint64(1)<<uint(n)) - 2
 }
 
-func (q *quantiser) value(raw uint64, n int) float64 {
+// value returns the value of raw bits that are so many steps wide.
+func (q *quantiser) value(raw uint64, steps float64) float64 {
 	if raw == 0 {
 		return 0
 	}
-	steps := steps(n)
 	if q.span == 0 || steps <= 0 {
 		return q.top
 	}
@@ -111,9 +113,9 @@ func (q *quantiser) raw(v float64, n int) uint64 {
 
 // selector reads the selector in front of a value or vector, -1 without one.
 func (d *Decoder) selector(o *op) (q *quantiser, sel int8, n int, ok bool) {
-	q, wrong := d.m.quantiser(o)
-	if wrong != "" {
-		d.r.Fail("widths of 0 to 64 bits", wrong, wire.Malformed)
+	q, e := d.m.quantiser(o)
+	if q == nil && e != nil {
+		d.r.Fail("widths of 0 to 64 bits", e.widths(), wire.Malformed)
 	}
 	if !d.sound() {
 		return nil, 0, 0, false
@@ -133,13 +135,6 @@ func (d *Decoder) selector(o *op) (q *quantiser, sel int8, n int, ok bool) {
 	return q, int8(raw), q.least + int(raw), true
 }
 
-// read reads a number of so many bits into a node. They must lie within data.
-func (q *quantiser) read(n *Node, data []byte, pos, bits int, o wire.Order) {
-	raw := wire.ReadBits(data, pos, bits, o)
-	n.set(math.Float64bits(q.value(raw, bits)), bits)
-	n.Raw, n.Kept = raw, true
-}
-
 func decodeQuant(d *Decoder, o *op, off int) bool {
 	q, sel, n, ok := d.selector(o)
 	if !ok {
@@ -149,10 +144,11 @@ func decodeQuant(d *Decoder, o *op, off int) bool {
 	if !room {
 		return d.r.Need(n)
 	}
+	raw := wire.ReadBits(d.r.Data(), pos, n, o.order)
+	v := q.value(raw, steps(n))
 	node := d.add(o.field, Float, off)
-	q.read(node, d.r.Data(), pos, n, o.order)
-	node.Sel = sel
-	d.store(o, number{f: node.Float(), float: true})
+	node.Num, node.Raw, node.Bits, node.Sel, node.Kept = math.Float64bits(v), raw, uint8(n), sel, true
+	d.store(o, number{f: v, float: true})
 	return true
 }
 
@@ -161,7 +157,7 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 	if !ok {
 		return false
 	}
-	i, k := len(d.t.Nodes), 0
+	i, k, steps := len(d.t.Nodes), 0, steps(n)
 	nodes := d.t.extend(4)
 	nodes[0].begin(o.field, Array, off, 0)
 	nodes[0].Sel, nodes[0].Kept = sel, true
@@ -172,8 +168,9 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 			d.r.Err().Within("[" + strconv.Itoa(k) + "]")
 			break
 		}
-		nodes[k+1].begin(o.body[0].field, Float, pos, n)
-		q.read(&nodes[k+1], d.r.Data(), pos, n, o.order)
+		raw, node := wire.ReadBits(d.r.Data(), pos, n, o.order), &nodes[k+1]
+		node.begin(o.body[0].field, Float, pos, n)
+		node.Num, node.Raw, node.Bits, node.Kept = math.Float64bits(q.value(raw, steps)), raw, uint8(n), true
 	}
 	d.t.Nodes = d.t.Nodes[:i+1+k]
 	d.close(i)
@@ -183,9 +180,9 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 // selector writes the selector of node i, or the finest one when the value brings
 // none that fits.
 func (e *Encoder) selector(o *op, i int) (q *quantiser, n int, ok bool) {
-	q, wrong := e.m.quantiser(o)
-	if wrong != "" {
-		e.fail("widths of 0 to 64 bits", wrong)
+	q, entry := e.m.quantiser(o)
+	if q == nil && entry != nil {
+		e.fail("widths of 0 to 64 bits", entry.widths())
 	}
 	if !e.sound() {
 		return q, 0, false
