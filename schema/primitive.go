@@ -157,10 +157,15 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 	if !ok {
 		return false
 	}
-	i, k, steps := len(d.t.Nodes), 0, steps(n)
+	i, k, steps, data, member := len(d.t.Nodes), 0, steps(n), d.r.Data(), o.body[0].field
 	nodes := d.t.extend(4)
 	nodes[0].begin(o.field, Array, off, 0)
 	nodes[0].Sel, nodes[0].Kept = sel, true
+	var bits uint64 // of what is left of the vector, the highest first
+	together := o.order == wire.Big && 3*n <= wire.Reach && len(data) >= 8
+	if together {
+		bits = wire.High(data, d.r.Pos())
+	}
 	for ; k < 3; k++ {
 		pos, room := d.r.Take(n)
 		if !room {
@@ -168,8 +173,13 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 			d.r.Err().Within("[" + strconv.Itoa(k) + "]")
 			break
 		}
-		raw, node := wire.ReadBits(d.r.Data(), pos, n, o.order), &nodes[k+1]
-		node.begin(o.body[0].field, Float, pos, n)
+		raw := bits >> uint(64-n)
+		bits <<= uint(n)
+		if !together {
+			raw = wire.ReadBits(data, pos, n, o.order)
+		}
+		node := &nodes[k+1]
+		node.begin(member, Float, pos, n)
 		node.Num, node.Raw, node.Bits, node.Kept = math.Float64bits(q.value(raw, steps)), raw, uint8(n), true
 	}
 	d.t.Nodes = d.t.Nodes[:i+1+k]
