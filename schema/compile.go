@@ -66,6 +66,7 @@ type op struct {
 
 	body    []*op   // members, the element, the optional value
 	plan    []stage // of the body
+	blind   *stage  // of an array: see blindly
 	clear   []int   // slots that are zero when a member is absent
 	args    []*expr
 	params  []int // slots of the parameters

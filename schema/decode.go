@@ -30,6 +30,10 @@ type Decoder struct {
 	Envelope *Envelope
 	// Short is the kind of error that running out of data makes.
 	Short wire.Kind
+	// Skim leaves the tree empty, for whoever wants to know no more than the error, the
+	// end, the origin and the remarks, which are the same. A body of Protocol Buffers is
+	// decoded all the same.
+	Skim bool
 
 	// End is where the body ended, padding included, in bits from the start of
 	// the tree's data.
@@ -44,6 +48,8 @@ type Decoder struct {
 	t       *Tree
 	far     int // where reading left off to go on elsewhere, at the furthest
 	missing bool
+	skimmed int    // values of the body that are not in the tree
+	unseen  []Node // these, in turn
 
 	proto  protoWalk
 	bounds Bounds
@@ -62,7 +68,7 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 	}
 	c := l.code
 	d.begin(p, c.slots, c.clear)
-	d.m.origin, d.missing, d.far, d.Remarks, d.t = NoOrigin, false, 0, d.Remarks[:0], t
+	d.m.origin, d.missing, d.far, d.skimmed, d.Remarks, d.t = NoOrigin, false, 0, 0, d.Remarks[:0], t
 	d.r.Reset(t.Data[:(to+7)>>3], p.Name, d.Short)
 	d.r.Seek(from)
 	for _, e := range c.env {
@@ -139,12 +145,16 @@ func (d *Decoder) remark(code, text string) {
 	d.Remarks = append(d.Remarks, Remark{code, text})
 }
 
-// add appends the node of a field that began at a bit and ends here.
+// add appends the node of a field that began at a bit and ends here. It is valid until
+// the next one.
 func (d *Decoder) add(f *Field, kind ValueKind, off int) *Node {
-	n := &d.t.extend(1)[0]
+	n := &d.room(1)[0]
 	n.begin(f, kind, off, d.r.Pos()-off)
 	return n
 }
+
+// values returns how many values there are so far.
+func (d *Decoder) values() int { return len(d.t.Nodes) + d.skimmed }
 
 // begin makes n a node without a value. It sets each field by itself: a literal would be
 // put together elsewhere first, and copied, which takes longer than all else.
@@ -295,6 +305,10 @@ func (d *Decoder) number(o *op, off int) bool {
 	if !ok {
 		return d.r.Need(width)
 	}
+	if d.Skim && o.slot < 0 {
+		d.skimmed++
+		return true
+	}
 	kind, v := Uint, wire.ReadBits(d.r.Data(), pos, width, o.order)
 	if o.kind == opInt {
 		kind, v = Int, uint64(wire.SignExtend(v, width))
@@ -430,7 +444,7 @@ func (d *Decoder) checkNUL(o *op, n int) {
 		d.remark("empty_string", o.field.Name+": a length of 0, without the NUL that it counts")
 		return
 	}
-	body := int(d.t.Nodes[len(d.t.Nodes)-1].Body)
+	body := d.r.Pos() - 8*n
 	at := func(i int) uint64 { return wire.ReadBits(d.t.Data, body+8*i, 8, wire.Big) }
 	if at(n-1) != 0 {
 		d.remark("text_without_nul", o.field.Name+": the last byte is no NUL")
@@ -471,6 +485,9 @@ func (d *Decoder) enter(o *op) bool {
 
 // close ends a node with members: its length, and how many nodes are below it.
 func (d *Decoder) close(i int) {
+	if d.Skim {
+		return
+	}
 	n := &d.t.Nodes[i]
 	n.Len = int32(d.r.Pos()) - n.Off
 	n.Size = int32(len(d.t.Nodes) - i - 1)
@@ -487,6 +504,9 @@ func (d *Decoder) array(o *op, off int) bool {
 	if !d.sound() || !d.holds(count, o.minBits) {
 		return false
 	}
+	if d.Skim && d.skim(o, int(count)) {
+		return true
+	}
 	i := len(d.t.Nodes)
 	d.add(o.field, Array, off)
 	outer := d.m.index
@@ -497,7 +517,7 @@ func (d *Decoder) array(o *op, off int) bool {
 			d.m.index = int64(bits.TrailingZeros64(mask))
 			mask &= mask - 1
 		}
-		if ok = d.one(o.body[0]) && (len(d.t.Nodes) <= d.bounds.Values || d.few()); !ok {
+		if ok = d.one(o.body[0]) && (d.values() <= d.bounds.Values || d.few()); !ok {
 			d.r.Err().Within("[" + strconv.FormatInt(k, 10) + "]")
 		}
 	}
@@ -508,7 +528,7 @@ func (d *Decoder) array(o *op, off int) bool {
 
 // few guards the number of values of a body.
 func (d *Decoder) few() bool {
-	if len(d.t.Nodes) > d.bounds.Values {
+	if d.values() > d.bounds.Values {
 		d.bound(BoundValues, d.bounds.Values, "values", "more")
 	}
 	return d.r.Err() == nil
@@ -528,7 +548,7 @@ func (d *Decoder) holds(count int64, least int) bool {
 	case least > 0:
 		most = int64(d.r.Left() / least)
 	}
-	room := int64(d.bounds.Values - len(d.t.Nodes))
+	room := int64(d.bounds.Values - d.values())
 	switch {
 	case count <= min(most, room):
 		return true

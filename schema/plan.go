@@ -16,6 +16,7 @@ type stage struct {
 	plain bool // no condition but a flag, and no `at`: the op needs but its type, and its `valid`
 
 	run     []runField
+	seen    []runField // those of them that an expression looks at
 	order   wire.Order // of the run
 	bits    int        // likewise
 	widest  int        // bits of its widest number
@@ -55,6 +56,7 @@ func plan(ops []*op) []stage {
 	var stages []stage
 	for _, o := range ops {
 		o.plan = plan(o.body)
+		o.blind = o.blindly()
 		for i := range o.cases {
 			o.cases[i].plan = plan(o.cases[i].ops)
 		}
@@ -117,6 +119,9 @@ func (s *stage) add(f runField) {
 		s.order, s.widest = f.order(), max(s.widest, bits)
 	}
 	s.run = append(s.run, f)
+	if f.slot >= 0 || f.op.valid != nil {
+		s.seen = append(s.seen, f)
+	}
 }
 
 // order returns the order of a number.
@@ -169,6 +174,43 @@ func (o *op) validRange() (low, high int64) {
 		return v.low, v.high
 	}
 	return 1, 0
+}
+
+// blindly returns the run that every element of an array is, where no expression looks
+// at any of it; nil for another op.
+func (o *op) blindly() *stage {
+	if o.kind != opArray {
+		return nil
+	}
+	p := o.plan
+	if e := o.body[0]; e.kind == opStruct && len(e.args) == 0 {
+		p = e.plan
+	}
+	if len(p) != 1 || p[0].run == nil || p[0].mask != 0 || len(p[0].seen) > 0 {
+		return nil
+	}
+	return &p[0]
+}
+
+// skim passes over the elements of an array, and reports whether it could: no expression
+// looks at them, and all of them are there.
+func (d *Decoder) skim(o *op, count int) bool {
+	s := o.blind
+	if s == nil || s.longest > d.bounds.Text {
+		return false
+	}
+	each := len(s.run)
+	if o.body[0].kind == opStruct {
+		each++
+	}
+	if d.values()+1+count*each > d.bounds.Values {
+		return false
+	}
+	_, ok := d.r.Take(count * s.bits)
+	if ok {
+		d.skimmed += 1 + count*each
+	}
+	return ok
 }
 
 // certain reports whether an expression cannot fail, and looks at no byte to come.
@@ -225,9 +267,12 @@ func (d *Decoder) run(s *stage) bool {
 	if !ok {
 		return d.apart(s)
 	}
-	nodes := d.t.extend(len(s.run))
-	for i := range s.run {
-		f, n := &s.run[i], &nodes[i]
+	fields, nodes := s.run, d.room(len(s.run))
+	if d.Skim {
+		fields = s.seen
+	}
+	for i := range fields {
+		f, n := &fields[i], &nodes[i]
 		*n = f.node
 		n.Off += int32(base)
 		v := f.read(n, s.order, data)
@@ -287,6 +332,19 @@ func (f *runField) float(raw uint64) float64 {
 		return float64(math.Float32frombits(uint32(raw)))
 	}
 	return float64(int32(raw)) / 65536
+}
+
+// room returns n nodes to be filled: at the end of the tree, or for none to see. They
+// hold what was there before.
+func (d *Decoder) room(n int) []Node {
+	if !d.Skim {
+		return d.t.extend(n)
+	}
+	d.skimmed += n
+	if n > len(d.unseen) {
+		d.unseen = make([]Node, n)
+	}
+	return d.unseen[:n]
 }
 
 // extend appends n nodes and returns them. They hold what was there before.

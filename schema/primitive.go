@@ -144,6 +144,10 @@ func decodeQuant(d *Decoder, o *op, off int) bool {
 	if !room {
 		return d.r.Need(n)
 	}
+	if d.Skim && o.slot < 0 {
+		d.skimmed++
+		return true
+	}
 	raw := wire.ReadBits(d.r.Data(), pos, n, o.order)
 	v := q.value(raw, steps(n))
 	node := d.add(o.field, Float, off)
@@ -158,7 +162,7 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 		return false
 	}
 	i, k, steps, data, member := len(d.t.Nodes), 0, steps(n), d.r.Data(), o.body[0].field
-	nodes := d.t.extend(4)
+	nodes := d.room(4)
 	nodes[0].begin(o.field, Array, off, 0)
 	nodes[0].Sel, nodes[0].Kept = sel, true
 	var bits uint64 // of what is left of the vector, the highest first
@@ -173,6 +177,9 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 			d.r.Err().Within("[" + strconv.Itoa(k) + "]")
 			break
 		}
+		if d.Skim {
+			continue
+		}
 		raw := bits >> uint(64-n)
 		bits <<= uint(n)
 		if !together {
@@ -182,8 +189,10 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 		node.begin(member, Float, pos, n)
 		node.Num, node.Raw, node.Bits, node.Kept = math.Float64bits(q.value(raw, steps)), raw, uint8(n), true
 	}
-	d.t.Nodes = d.t.Nodes[:i+1+k]
-	d.close(i)
+	if !d.Skim {
+		d.t.Nodes = d.t.Nodes[:i+1+k]
+		d.close(i)
+	}
 	return k == 3
 }
 
@@ -254,17 +263,17 @@ const (
 	maxDigits = 18 // of a decimal number, which an int64 holds
 )
 
-// delimited returns the bytes of the field at the cursor and moves behind what ends
-// it. The text at the cursor is whole bytes.
-func (d *Decoder) delimited(o *op, f *Field, kind ValueKind, off int) ([]byte, bool) {
+// delimited returns the bytes of the field at the cursor and its node, nil where it
+// fails, and moves behind what ends it. The text at the cursor is whole bytes.
+func (d *Decoder) delimited(o *op, f *Field, kind ValueKind, off int) ([]byte, *Node) {
 	end := byte(d.m.eval(o.args[0]).asInt())
 	if !d.sound() {
-		return nil, false
+		return nil, nil
 	}
 	from, to := off>>3, d.r.Size()>>3
 	if off&7 != 0 || from >= to {
 		d.r.Fail("a text up to byte "+strconv.Itoa(int(end)), wire.Bits(d.r.Left())+" left", d.Short)
-		return nil, false
+		return nil, nil
 	}
 	text := d.t.Data[from:to]
 	taken := len(text)
@@ -277,7 +286,7 @@ func (d *Decoder) delimited(o *op, f *Field, kind ValueKind, off int) ([]byte, b
 	d.r.Skip(8 * taken)
 	n := d.add(f, kind, off)
 	n.Body, n.BodyLen, n.Kept = int32(off), int32(len(text)), true
-	return text, true
+	return text, n
 }
 
 // writeDelimited writes the bytes of node i as they stood, if it was decoded.
@@ -300,8 +309,8 @@ func (e *Encoder) delimiter(o *op) bool {
 }
 
 func decodeTextTo(d *Decoder, o *op, off int) bool {
-	_, ok := d.delimited(o, o.field, Text, off)
-	return ok
+	_, n := d.delimited(o, o.field, Text, off)
+	return n != nil
 }
 
 func encodeTextTo(e *Encoder, o *op, i int) bool {
@@ -324,19 +333,21 @@ func encodeTextTo(e *Encoder, o *op, i int) bool {
 }
 
 func decodeDecimalTo(d *Decoder, o *op, off int) bool {
-	text, ok := d.delimited(o, o.field, Int, off)
-	if !ok {
+	text, n := d.delimited(o, o.field, Int, off)
+	if n == nil {
 		return false
 	}
 	v, good := decimal(text)
 	if !good {
-		d.t.Nodes = d.t.Nodes[:len(d.t.Nodes)-1]
+		if !d.Skim {
+			d.t.Nodes = d.t.Nodes[:len(d.t.Nodes)-1]
+		}
 		d.r.Seek(off)
 		d.r.Fail("a decimal number", strconv.Quote(string(text[:min(len(text), maxDigits)])), wire.Malformed)
 		return false
 	}
 	d.store(o, integer(v))
-	d.t.Nodes[len(d.t.Nodes)-1].Num = uint64(v)
+	n.Num = uint64(v)
 	return true
 }
 
