@@ -30,10 +30,6 @@ type Decoder struct {
 	Envelope *Envelope
 	// Short is the kind of error that running out of data makes.
 	Short wire.Kind
-	// Skim leaves the tree empty, for whoever wants to know no more than the error, the
-	// end, the origin and the remarks, which are the same. A body of Protocol Buffers is
-	// decoded all the same.
-	Skim bool
 
 	// End is where the body ended, padding included, in bits from the start of
 	// the tree's data.
@@ -48,8 +44,10 @@ type Decoder struct {
 	t       *Tree
 	far     int // where reading left off to go on elsewhere, at the furthest
 	missing bool
+	skims   bool   // no node is made
 	skimmed int    // values of the body that are not in the tree
 	unseen  []Node // these, in turn
+	empty   Tree   // of a body that is skimmed
 
 	proto  protoWalk
 	bounds Bounds
@@ -85,6 +83,16 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 		return err.Within(message)
 	}
 	return nil
+}
+
+// Skim is Decode without the values: the error is the same, and so are End, Origin,
+// Remarks and Missing. The data is not kept.
+func (d *Decoder) Skim(p *Protocol, message string, l *Layout, data []byte, from, to int) *wire.Error {
+	d.empty.Reset(data)
+	d.skims = l.proto == nil // what is repeated and what is absent is told by the nodes
+	err := d.Decode(p, message, l, &d.empty, from, to)
+	d.skims, d.empty.Data = false, nil
+	return err
 }
 
 // begin makes the machine ready for a layout with so many slots, some of which are zero
@@ -305,7 +313,7 @@ func (d *Decoder) number(o *op, off int) bool {
 	if !ok {
 		return d.r.Need(width)
 	}
-	if d.Skim && o.slot < 0 {
+	if d.skims && o.slot < 0 {
 		d.skimmed++
 		return true
 	}
@@ -485,7 +493,7 @@ func (d *Decoder) enter(o *op) bool {
 
 // close ends a node with members: its length, and how many nodes are below it.
 func (d *Decoder) close(i int) {
-	if d.Skim {
+	if d.skims {
 		return
 	}
 	n := &d.t.Nodes[i]
@@ -504,7 +512,7 @@ func (d *Decoder) array(o *op, off int) bool {
 	if !d.sound() || !d.holds(count, o.minBits) {
 		return false
 	}
-	if d.Skim && d.skim(o, int(count)) {
+	if d.skims && d.skim(o, int(count)) {
 		return true
 	}
 	i := len(d.t.Nodes)

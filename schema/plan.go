@@ -268,7 +268,7 @@ func (d *Decoder) run(s *stage) bool {
 		return d.apart(s)
 	}
 	fields, nodes := s.run, d.room(len(s.run))
-	if d.Skim {
+	if d.skims {
 		fields = s.seen
 	}
 	for i := range fields {
@@ -337,7 +337,7 @@ func (f *runField) float(raw uint64) float64 {
 // room returns n nodes to be filled: at the end of the tree, or for none to see. They
 // hold what was there before.
 func (d *Decoder) room(n int) []Node {
-	if !d.Skim {
+	if !d.skims {
 		return d.t.extend(n)
 	}
 	d.skimmed += n

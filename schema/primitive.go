@@ -144,7 +144,7 @@ func decodeQuant(d *Decoder, o *op, off int) bool {
 	if !room {
 		return d.r.Need(n)
 	}
-	if d.Skim && o.slot < 0 {
+	if d.skims && o.slot < 0 {
 		d.skimmed++
 		return true
 	}
@@ -177,7 +177,7 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 			d.r.Err().Within("[" + strconv.Itoa(k) + "]")
 			break
 		}
-		if d.Skim {
+		if d.skims {
 			continue
 		}
 		raw := bits >> uint(64-n)
@@ -189,7 +189,7 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 		node.begin(member, Float, pos, n)
 		node.Num, node.Raw, node.Bits, node.Kept = math.Float64bits(q.value(raw, steps)), raw, uint8(n), true
 	}
-	if !d.Skim {
+	if !d.skims {
 		d.t.Nodes = d.t.Nodes[:i+1+k]
 		d.close(i)
 	}
@@ -339,7 +339,7 @@ func decodeDecimalTo(d *Decoder, o *op, off int) bool {
 	}
 	v, good := decimal(text)
 	if !good {
-		if !d.Skim {
+		if !d.skims {
 			d.t.Nodes = d.t.Nodes[:len(d.t.Nodes)-1]
 		}
 		d.r.Seek(off)

@@ -34,9 +34,6 @@ type protoWalk struct {
 
 // protobuf decodes a body of Protocol Buffers.
 func (d *Decoder) protobuf(p *Protocol, name string, m *message, t *Tree, from, to int) *wire.Error {
-	skim := d.Skim
-	d.Skim = false // what comes again and what is absent is told by the nodes
-	defer func() { d.Skim = skim }()
 	d.missing, d.skimmed, d.Remarks, d.t, d.Origin = false, 0, d.Remarks[:0], t, NoOrigin
 	if p != d.m.p {
 		d.m.p, d.bounds = p, p.limits()
