@@ -711,20 +711,25 @@ func (m *machine) evalFloats(op exprOp, a, b float64) number {
 }
 
 func (m *machine) evalEntry(e *expr, key int64) number {
-	entry := m.entry(e.table, key)
-	if entry == nil || e.col >= len(entry.numbers) {
+	f := m.fact(e.table, key)
+	switch {
+	case f == nil:
+		return number{}
+	case e.col == 0 && f.whole:
+		return integer(f.first)
+	case e.col >= len(f.entry.numbers):
 		return number{}
 	}
-	return entry.numbers[e.col]
+	return f.entry.numbers[e.col]
 }
 
-// entry returns an entry of a learned table and notes its origin, or notes that
-// it is missing.
-func (m *machine) entry(table int, key int64) *Entry {
+// fact returns what there is to an entry of a learned table and notes its origin, or
+// notes that it is missing.
+func (m *machine) fact(table int, key int64) *fact {
 	if m.state != nil {
-		if entry := m.state.Tables[table].Get(key); entry != nil {
-			m.origin = max(m.origin, entry.Origin)
-			return entry
+		if f := m.state.Tables[table].fact(key); f != nil {
+			m.origin = max(m.origin, f.origin)
+			return f
 		}
 	}
 	m.lacks(table, key)

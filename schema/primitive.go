@@ -37,11 +37,11 @@ var primitives = map[string]*primitive{
 // Raw 0 is exactly 0, raw 1 is max, raw 2^n - 1 is max - range. Source:
 // protocols/wulfram.md, 7.1; recovered, and 826 packets of original clients.
 type quantiser struct {
-	a, b      int
 	top, span float64
-	least     int    // bits of a number with selector 0
-	most      uint64 // the largest selector, which gives the finest steps
-	sound     bool   // it has widths that there can be
+	a, b      uint8
+	least     uint8 // bits of a number with selector 0
+	most      uint8 // the largest selector, which gives the finest steps
+	sound     bool  // it has widths that there can be
 }
 
 const (
@@ -54,20 +54,23 @@ func quantiserOf(v []float64) (q quantiser) {
 	if len(v) < 4 || !(v[0] >= 0 && v[0] <= maxWidth && v[1] >= 0 && v[1] <= maxWidth) {
 		return q
 	}
-	q = quantiser{a: int(v[0]), b: int(v[1]), top: v[2], span: v[3], sound: true}
-	q.least = max(1, q.b-1<<uint(min(q.a, 30))+1)
-	q.most = min(1<<uint(q.a)-1, maxSelector, uint64(maxWidth-q.least))
-	return q
+	a, b := int(v[0]), int(v[1])
+	least := max(1, b-1<<uint(min(a, 30))+1)
+	most := min(1<<uint(a)-1, maxSelector, uint64(maxWidth-least))
+	return quantiser{v[2], v[3], uint8(a), uint8(b), uint8(least), uint8(most), true}
 }
 
 // quantiser evaluates the slot of a primitive. It returns nil for a missing entry, and
 // for one whose widths there cannot be.
 func (m *machine) quantiser(o *op) (q *quantiser, e *Entry) {
-	e = m.entry(o.bits, m.eval(o.args[0]).asInt())
-	if e == nil || !e.quant.sound {
-		return nil, e
+	f := m.fact(o.bits, m.eval(o.args[0]).asInt())
+	switch {
+	case f == nil:
+		return nil, nil
+	case !f.quant.sound:
+		return nil, f.entry
 	}
-	return &e.quant, e
+	return &f.quant, f.entry
 }
 
 // widths names the widths of an entry, for errors.
@@ -121,18 +124,19 @@ func (d *Decoder) selector(o *op) (q *quantiser, sel int8, n int, ok bool) {
 		return nil, 0, 0, false
 	}
 	if q.b == 0 {
-		return q, -1, q.a, true
+		return q, -1, int(q.a), true
 	}
-	pos, room := d.r.Take(q.a)
+	width := int(q.a)
+	pos, room := d.r.Take(width)
 	if !room {
-		return nil, 0, 0, d.r.Need(q.a)
+		return nil, 0, 0, d.r.Need(width)
 	}
-	raw := wire.ReadBits(d.r.Data(), pos, q.a, o.order)
-	if raw > q.most {
+	raw := wire.ReadBits(d.r.Data(), pos, width, o.order)
+	if raw > uint64(q.most) {
 		d.r.Fail("a width of 0 to 64 bits", "selector "+strconv.FormatUint(raw, 10), wire.Malformed)
 		return nil, 0, 0, false
 	}
-	return q, int8(raw), q.least + int(raw), true
+	return q, int8(raw), int(q.least) + int(raw), true
 }
 
 func decodeQuant(d *Decoder, o *op, off int) bool {
@@ -207,14 +211,14 @@ func (e *Encoder) selector(o *op, i int) (q *quantiser, n int, ok bool) {
 		return q, 0, false
 	}
 	if q.b == 0 {
-		return q, q.a, true
+		return q, int(q.a), true
 	}
-	sel := q.most
-	if node := &e.t.Nodes[i]; node.Kept && node.Sel >= 0 && uint64(node.Sel) <= q.most {
+	sel := uint64(q.most)
+	if node := &e.t.Nodes[i]; node.Kept && node.Sel >= 0 && uint64(node.Sel) <= uint64(q.most) {
 		sel = uint64(node.Sel)
 	}
-	e.w.Uint(sel, q.a, o.order)
-	return q, q.least + int(sel), true
+	e.w.Uint(sel, int(q.a), o.order)
+	return q, int(q.least) + int(sel), true
 }
 
 // quantised writes a number, by its raw bits when it was read in as many.
