@@ -512,7 +512,7 @@ func (d *Decoder) array(o *op, off int) bool {
 	if !d.sound() || !d.holds(count, o.minBits) {
 		return false
 	}
-	if d.skims && d.skim(o, int(count)) {
+	if d.repeat(o, int(count)) {
 		return true
 	}
 	i := len(d.t.Nodes)

@@ -192,25 +192,48 @@ func (o *op) blindly() *stage {
 	return &p[0]
 }
 
-// skim passes over the elements of an array, and reports whether it could: no expression
-// looks at them, and all of them are there.
-func (d *Decoder) skim(o *op, count int) bool {
-	s := o.blind
-	if s == nil || s.longest > d.bounds.Text {
+// repeat decodes an array whose elements are one run each, at which no expression looks.
+// It reports false, having done nothing, for another array and for one that is not all
+// there.
+func (d *Decoder) repeat(o *op, count int) bool {
+	s, data := o.blind, d.r.Data()
+	if s == nil || s.longest > d.bounds.Text || len(data) < 8 || s.widest > wire.Reach && (d.r.Pos()|s.bits)&7 != 0 {
 		return false
 	}
-	each := len(s.run)
-	if o.body[0].kind == opStruct {
+	element, each := o.body[0], len(s.run)
+	if element.kind == opStruct {
 		each++
 	}
 	if d.values()+1+count*each > d.bounds.Values {
 		return false
 	}
-	_, ok := d.r.Take(count * s.bits)
-	if ok {
-		d.skimmed += 1 + count*each
+	base, ok := d.r.Take(count * s.bits)
+	if !ok {
+		return false
 	}
-	return ok
+	if d.skims {
+		d.skimmed += 1 + count*each
+		return true
+	}
+	nodes := d.t.extend(1 + count*each)
+	nodes[0].begin(o.field, Array, base, count*s.bits)
+	nodes[0].Size = int32(count * each)
+	nodes = nodes[1:]
+	for range count {
+		if each > len(s.run) {
+			nodes[0].begin(element.field, Struct, base, s.bits)
+			nodes[0].Size = int32(len(s.run))
+			nodes = nodes[1:]
+		}
+		for i := range s.run {
+			nodes[i] = s.run[i].node
+			nodes[i].Off += int32(base)
+			s.run[i].read(&nodes[i], s.order, data)
+		}
+		nodes = nodes[len(s.run):]
+		base += s.bits
+	}
+	return true
 }
 
 // certain reports whether an expression cannot fail, and looks at no byte to come.

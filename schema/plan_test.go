@@ -73,17 +73,19 @@ packets:
       - last:  u16[3]
 `
 
-// apart makes the decoder take every run apart.
+// apart makes the decoder take every run apart, and arrays of them.
 func apart(stages []stage) {
 	for i := range stages {
 		s := &stages[i]
 		s.longest = math.MaxInt
 		if s.op != nil {
+			s.op.blind = nil
 			apart(s.op.plan)
 			for _, c := range s.op.cases {
 				apart(c.plan)
 			}
 			for _, o := range s.op.body {
+				o.blind = nil
 				apart(o.plan)
 			}
 		}
