@@ -131,7 +131,7 @@ func bodies(r *rand.Rand, n int) (all [][]byte) {
 			case 1:
 				b[k] &= 3
 			case 2:
-				b[k] &= byte(r.Uint32()) & byte(r.Uint32())
+				b[k] &= byte(r.Uint32() & r.Uint32())
 			case 3:
 				b[k] |= byte(r.Uint32())
 			}
