@@ -188,11 +188,11 @@ func TestEveryWayOfDecodingTellsTheSame(t *testing.T) {
 	for i, p := range plain {
 		states := []*State{netrekState(p), tables(p, r), tables(p, r)}
 		for k, packet := range p.Packets {
-			for j, l := range packet.Layouts[packet.From] {
+			for j, l := range packet.Of(packet.From) {
 				if l.proto != nil {
 					continue
 				}
-				slow := single[i].Packets[k].Layouts[packet.From][j]
+				slow := single[i].Packets[k].Of(packet.From)[j]
 				apart(slow.code.plan)
 				for n, body := range bodies(r, 6) {
 					d := Decoder{State: states[n%len(states)]}

@@ -114,7 +114,7 @@ func plotFile(ctx context.Context, s streams, files []string, o *plotOptions) er
 		return &exitError{exitInput, fmt.Errorf("-o: %w", err)}
 	}
 	if _, err := fmt.Fprintf(s.out, "%s: records: %d, %s\n", sink.Escape(o.output), p.points, summed(c)); err != nil {
-		return &exitError{exitInput, fmt.Errorf("output: %w", err)}
+		return outputError(err)
 	}
 	return failed
 }
@@ -168,6 +168,7 @@ type sending struct {
 // lane is a stream as it grows.
 type lane struct {
 	chart.Lane
+	stream   int
 	messages []string
 	modulus  int
 	high     int // the highest sequence so far; it does not wrap
@@ -268,7 +269,7 @@ func (s side) String() string {
 func (p *plotting) lane(k laneKey, r *dissect.Record) *lane {
 	l := p.lanes[k]
 	if l == nil {
-		l = &lane{modulus: 1 << 16, high: r.Envelope.Seq, seen: map[int]bool{}}
+		l = &lane{stream: k.stream, modulus: 1 << 16, high: r.Envelope.Seq, seen: map[int]bool{}}
 		p.lanes[k] = l
 		if s := p.decoding.schemaOf(r.Protocol); s != nil {
 			l.Window = int(s.Limit("window"))
@@ -353,7 +354,7 @@ func (p *plotting) side(s side, lanes []*lane) chart.Side {
 		l.missing()
 	}
 	slices.SortFunc(lanes, func(a, b *lane) int {
-		return cmp.Or(cmp.Compare(len(b.Sends), len(a.Sends)), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(len(b.Sends), len(a.Sends)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.stream, b.stream))
 	})
 	if len(lanes) > mostLanes {
 		complain(p.decoding.err, fmt.Sprintf("%s has %d streams, of which the %d with the most records are drawn", s, len(lanes), mostLanes))

@@ -36,8 +36,8 @@ protocol was decoded. Secrets are masked in samples, too.`,
 
 // unknown decodes files and reports what was not understood, also of a damaged one.
 func unknown(ctx context.Context, s streams, files []string, o *decodeOptions, samples int) error {
-	if o.format != "text" && o.format != "json" {
-		return usage("unknown format %q\ntry -T text or -T json", o.format)
+	if err := textOrJSON(o.format); err != nil {
+		return err
 	}
 	if samples < 1 {
 		return usage("--samples %d: want 1 or more", samples)

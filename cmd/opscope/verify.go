@@ -17,7 +17,6 @@ import (
 	"opscope/dissect"
 	"opscope/dissect/sink"
 	"opscope/dissect/verify"
-	"opscope/schema"
 )
 
 // verifyOptions are what `opscope verify` was asked for.
@@ -84,10 +83,10 @@ not start, or the interface went away.`,
 	inputFlags(f, &o.decodeOptions)
 	o.liveOptions.flags(f)
 	f.StringVar(&o.run, "run", "", "with -i: run this `COMMAND`, and capture until it ends")
-	f.StringArrayVar(&o.specs, "spec", nil, "check the expectations in this `FILE`, too; repeatable")
+	repeatable(f, &o.specs, "spec", "", "check the expectations in this `FILE`, too; repeatable")
 	f.StringVar(&o.list, "rules", "", "list the rules of a `PROTOCOL`, and check nothing")
-	f.StringArrayVar(&o.rules, "rule", nil, "change a rule, as `RULE`=on, off, error or warning, or RULE.within=500ms; PROTOCOL/RULE is that of one protocol; repeatable")
-	f.StringArrayVar(&o.waivers, "waive", nil, "let packets break a rule, as `RULE:PACKET,PACKET=REASON`; repeatable")
+	repeatable(f, &o.rules, "rule", "", "change a rule, as `RULE`=on, off, error or warning, or RULE.within=500ms; PROTOCOL/RULE is that of one protocol; repeatable")
+	repeatable(f, &o.waivers, "waive", "", "let packets break a rule, as `RULE:PACKET,PACKET=REASON`; repeatable")
 	f.BoolVar(&o.strict, "strict", false, "fail for warnings, too")
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (one object)")
 	f.StringVar(&o.junit, "junit", "", "write a report for JUnit readers to this `FILE`")
@@ -100,12 +99,9 @@ not start, or the interface went away.`,
 	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
 	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
-	for flag, words := range map[string][]string{
-		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(), "rules": verify.Protocols(), "limit": limitNames(),
-	} {
-		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // no such flag: the line above is wrong
-		}
+	completeFlags(c)
+	if err := c.RegisterFlagCompletionFunc("rules", cobra.FixedCompletions(verify.Protocols(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // no such flag: the line above is wrong
 	}
 	return c
 }
@@ -122,9 +118,8 @@ func runVerify(ctx context.Context, s streams, files []string, o *verifyOptions)
 	if o.context < 0 || o.most < 1 {
 		return usage("--context %d, --most %d: want 0 or more, and 1 or more", o.context, o.most)
 	}
-	format := o.format
-	if format != "text" && format != "json" {
-		return usage("unknown format %q\ntry -T text or -T json", format)
+	if err := textOrJSON(o.format); err != nil {
+		return err
 	}
 	var x *sniffing
 	if len(o.interfaces) > 0 {
@@ -137,7 +132,7 @@ func runVerify(ctx context.Context, s streams, files []string, o *verifyOptions)
 		return err
 	}
 	d.checks = true
-	for _, p := range settings.Unknown(func(protocol, packet string) bool { return d.knowsPacket(protocol, packet) }) {
+	for _, p := range settings.Unknown(d.knowsPacket) {
 		return usage("--waive: no packet is called %q", p)
 	}
 	specs, err := o.loadSpecs(d, settings)
@@ -349,6 +344,14 @@ func (o *verifyOptions) report(s streams, r *verify.Report) error {
 		return err
 	}
 	return writeReport(o.sarif, func(w io.Writer) error { return r.WriteSARIF(w, version()) })
+}
+
+// textOrJSON checks the format of a report.
+func textOrJSON(format string) error {
+	if format != "text" && format != "json" {
+		return usage("unknown format %q\ntry -T text or -T json", format)
+	}
+	return nil
 }
 
 // outputError is the error for what could not be written.

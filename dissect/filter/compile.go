@@ -39,7 +39,7 @@ func (l *Language) Compile(expression string) (*Filter, error) {
 	if err != nil {
 		return nil, l.explain(expression, err)
 	}
-	return l.filter(condition), nil
+	return &Filter{condition, l.scope()}, nil
 }
 
 // compiler compiles one expression.
