@@ -90,6 +90,12 @@ func (b *hotBody) decode(t testing.TB) {
 	}
 }
 
+func (b *hotBody) skim(t testing.TB) {
+	if err := b.dec.Skim(b.p, b.message, b.layout, b.data, 8*b.head, 8*len(b.data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // hotRecord returns the record of a vector.
 func hotRecord(t testing.TB, p *Protocol, name string) *decoded {
 	t.Helper()
@@ -112,6 +118,10 @@ func TestDecodeDoesNotAllocateOnceWarm(t *testing.T) {
 		if got := testing.AllocsPerRun(100, func() { b.decode(t) }); got != 0 {
 			t.Errorf("%s: got %v allocations, want 0", h.message, got)
 		}
+		b.skim(t)
+		if got := testing.AllocsPerRun(100, func() { b.skim(t) }); got != 0 {
+			t.Errorf("%s: got %v allocations of skimming, want 0", h.message, got)
+		}
 		if len(b.dec.Remarks) > 0 {
 			t.Errorf("%s: got remarks, and want a body without: %v", h.message, b.dec.Remarks)
 		}
@@ -128,6 +138,19 @@ func BenchmarkDecode(b *testing.B) {
 				body.decode(b)
 			}
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "records/s")
+		})
+	}
+}
+
+func BenchmarkSkim(b *testing.B) {
+	for _, h := range hots {
+		b.Run(h.message, func(b *testing.B) {
+			body := h.body(b)
+			b.SetBytes(int64(len(body.data)))
+			b.ReportAllocs()
+			for b.Loop() {
+				body.skim(b)
+			}
 		})
 	}
 }
