@@ -66,6 +66,7 @@ type Pipeline struct {
 	hold    *Hold
 	tally   tally
 	file    int
+	running *run        // for Snapshot
 	stale   atomic.Bool // the schemas are to be loaded anew
 }
 
@@ -113,8 +114,9 @@ func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 	r.link.Owned = r.owned
 	r.limit()
 	before := p.hold.Stats()
-	p.tally.summary = &r.summary
+	p.tally.summary, p.running = &r.summary, r
 	err := r.loop(ctx, src)
+	p.running = nil
 	if end := r.end(); err == nil {
 		err = end
 	}
@@ -847,7 +849,7 @@ func (r *run) end() error {
 		r.account(f)
 	}
 	r.sink(r.hold.Close())
-	r.hold.remembered, r.hold.remembers = 0, nil // the next capture has sessions of its own
+	r.hold.remembered, r.hold.remembers, r.hold.runs = 0, nil, 0 // the next capture has sessions of its own
 	return r.err
 }
 

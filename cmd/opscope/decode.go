@@ -262,8 +262,9 @@ type decoding struct {
 	out       dissect.Sink
 	json      *sink.NDJSON
 	stats     []*statistic
-	silent    bool // no heading and no record is printed as files are read
-	several   bool // files
+	intervals *intervals // nil without --every
+	silent    bool       // no heading and no record is printed as files are read
+	several   bool       // files
 	protocols []dissect.Protocol
 	only      dissect.Protocol
 	checks    bool // records are checked against rules
@@ -456,6 +457,9 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 	}
 	defer f.Close()
 	d.window.Reset()
+	if d.intervals != nil {
+		d.intervals.begin()
+	}
 	var result *dissect.Result
 	if f.Format() == capture.NDJSON {
 		if d.saving != nil {
@@ -467,7 +471,7 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 		if d.tables {
 			return usage("%s: holds records, and tables are learned from packets\ntry: --tables on the capture that the records came from", name)
 		}
-		result, err = d.records(ctx, name, f.Text())
+		result, err = d.records(ctx, index, name, f.Text())
 	} else {
 		result, err = d.packets(ctx, f, index, name == "-")
 	}
@@ -558,7 +562,11 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 		}
 		src = filtered
 	}
-	return dissect.NewPipeline(d, d.pipelineOptions(hold, stdin, index)).Run(ctx, src)
+	p := dissect.NewPipeline(d, d.pipelineOptions(hold, stdin, index))
+	if d.intervals != nil {
+		src = &timed{src, d.intervals, p, index}
+	}
+	return p.Run(ctx, src)
 }
 
 func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dissect.Options {

@@ -173,6 +173,7 @@ type lane struct {
 	modulus  int
 	high     int // the highest sequence so far; it does not wrap
 	seen     map[int]bool
+	late     bool // the first ones, from sequence 1 on, are missing
 }
 
 func newPlotting(d *decoding, only int) *plotting {
@@ -238,6 +239,9 @@ func (p *plotting) send(r *dissect.Record, s side, at float64) {
 		x.Beyond = x.Beyond || n.Code == "out_of_window"
 	}
 	l.seen[x.Seq] = true
+	if len(l.Sends) == 0 {
+		l.late = slices.ContainsFunc(r.Notes, func(n dissect.Note) bool { return n.Code == "sequence_gap" })
+	}
 	l.Sends = append(l.Sends, x)
 	if math.IsNaN(acked) {
 		p.waiting[r.N] = sending{l, len(l.Sends) - 1}
@@ -303,6 +307,9 @@ const mostMissing = 1000
 // missing finds the sequences that no record has.
 func (l *lane) missing() {
 	last := -1
+	if l.late {
+		last = 0
+	}
 	for _, s := range l.Sends {
 		for seq := last + 1; last >= 0 && seq < s.Seq && s.Seq-last <= mostMissing; seq++ {
 			if !l.seen[seq] {

@@ -168,28 +168,10 @@ func runVerify(ctx context.Context, s streams, files []string, o *verifyOptions)
 
 // fit checks that what was asked for fits together.
 func (o *verifyOptions) fit(given *pflag.FlagSet, files []string) error {
-	switch {
-	case o.run != "" && len(o.interfaces) == 0:
+	if o.run != "" && len(o.interfaces) == 0 {
 		return usage("--run wants an interface to capture on\ntry: -i lo")
-	case len(o.interfaces) > 0 && len(files) > 0:
-		return usage("-i captures, and %s is a capture\ntry: one of them", files[0])
-	case o.liveOptions.write == "-":
-		return usage("standard output has the report\ntry: -w FILE")
-	case len(o.interfaces) > 0:
-		return nil
 	}
-	var wrong string
-	var live pflag.FlagSet
-	new(liveOptions).flags(&live)
-	live.VisitAll(func(f *pflag.Flag) {
-		if given.Changed(f.Name) {
-			wrong = f.Name
-		}
-	})
-	if wrong != "" {
-		return usage("--%s is about a live capture\ntry: with -i INTERFACE", wrong)
-	}
-	return nil
+	return o.liveOptions.fit(given, files)
 }
 
 // forDecoding returns the options of the decoding below a check.
