@@ -43,6 +43,9 @@ type Options struct {
 	File   int // index of the first capture among the inputs
 	Limits Limits
 	Check  bool // tell of each packet with a wrong checksum
+	// Skim says that nobody looks at the values of bodies, which need not be there where no
+	// session learns from them. All else of a record is the same.
+	Skim bool
 	// Traffic takes what the packets of each flow amounted to, once it is forgotten, its
 	// session begins anew, or the capture ends; nil for nobody. It is valid during the call.
 	Traffic func(*Traffic)
@@ -103,6 +106,7 @@ func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 	r := &run{
 		Pipeline: p, names: map[Protocol]string{}, schemas: map[Protocol]*schema.Protocol{}, below: map[Protocol]*schema.Protocol{},
 		live: map[hosts][]*Session{}, expected: map[netip.AddrPort][]*Session{},
+		scratch: Scratch{Skim: p.options.Skim},
 	}
 	if err := r.load(); err != nil {
 		return nil, err
@@ -186,6 +190,7 @@ type Scratch struct {
 	Decoder schema.Decoder
 	Trial   schema.Decoder // for looking ahead
 	Tree    schema.Tree    // likewise
+	Skim    bool           // see Options
 }
 
 type portKey struct {

@@ -635,7 +635,7 @@ func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dis
 		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Copies: d.copies,
 		Schema: d.overlay(), Anew: d.anew, File: index,
 		Limits: d.limits.run, Check: d.check, Traffic: d.traffic,
-		Forget: !d.needsSessions() && d.limits.run.Sessions == 0, Guard: os.Getenv(noGuard) == "",
+		Forget: !d.needsSessions() && d.limits.run.Sessions == 0, Guard: os.Getenv(noGuard) == "", Skim: d.countsAlone(),
 	}
 }
 

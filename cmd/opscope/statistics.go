@@ -141,6 +141,14 @@ func (d *decoding) needsSessions() bool {
 	return d.tables || slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.name == "tables" })
 }
 
+// countsAlone reports whether records are counted by their opcodes, and no more: nobody
+// looks at their values.
+func (d *decoding) countsAlone() bool {
+	_, unseen := d.out.(unprinted)
+	return unseen && d.wanted == nil && d.wants == nil && d.saving == nil && !d.tables && !d.checks &&
+		!slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.name != "opcodes" })
+}
+
 // gather hands the result of a file to the statistics.
 func (d *decoding) gather(index int, r *dissect.Result) error {
 	for _, s := range d.stats {

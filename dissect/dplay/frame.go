@@ -98,7 +98,7 @@ func (c *conversation) head(r *dissect.Record, f *frame, e *schema.Envelope) *wi
 
 // command decodes a frame of DirectPlay's own.
 func (c *conversation) command(f *frame) {
-	opcode := c.system.Number("opcode", f.data)
+	opcode := c.header.opcode.Read(f.data)
 	k := c.Protocol.Packet(opcode, schema.AnySender, schema.TCP)
 	c.foresee(f, k, opcode)
 	r := c.record(f)

@@ -45,6 +45,8 @@ func (game) Application() [16]byte { return application }
 func (game) Open(s *dissect.Session, p *dplay.Players) dplay.Talk {
 	sc := s.Schema()
 	t := &talk{session: s, schema: sc, message: sc.Framing("message"), envelope: sc.Framing("message").Envelope, scratch: s.Scratch(), players: p}
+	e := t.envelope
+	t.header = header{opcode: e.Field("opcode"), length: e.Field("length"), slot: e.Field("slot"), copy: e.Field("copy")}
 	t.slots.last = int(sc.Limit("last_slot"))
 	t.slots.copies = int(sc.Limit("copies"))
 	for _, g := range sc.Groups {
@@ -55,12 +57,16 @@ func (game) Open(s *dissect.Session, p *dplay.Players) dplay.Talk {
 	return t
 }
 
+// header is the fields of a game frame's envelope.
+type header struct{ opcode, length, slot, copy *schema.EnvelopeField }
+
 // talk is what one session has learned.
 type talk struct {
 	session  *dissect.Session
 	schema   *schema.Protocol
 	message  *schema.Framing
 	envelope *schema.Envelope
+	header   header
 	scratch  *dissect.Scratch
 	players  *dplay.Players
 	once     []uint64 // opcodes that are sent once
@@ -100,7 +106,7 @@ func (t *talk) Host(data []byte) bool {
 	if !t.Passes(data) {
 		return false
 	}
-	p := t.packet(t.envelope.Number("opcode", data))
+	p := t.packet(t.header.opcode.Read(data))
 	if p.From == schema.Server {
 		return true
 	}
@@ -119,16 +125,16 @@ func (t *talk) Message(r *dissect.Record, m *dplay.Message) {
 	data := m.Frame[m.Start:]
 	if err := t.head(r, m); err != nil {
 		if r.Err, r.Rest = cmp.Or(r.Err, err), data; len(data) > 0 {
-			r.Opcode = int(t.envelope.Number("opcode", data))
+			r.Opcode = int(t.header.opcode.Read(data))
 			r.Message = t.schema.OpcodeName(uint64(r.Opcode))
 		}
 		return
 	}
-	opcode, slot := t.envelope.Number("opcode", data), int(t.envelope.Number("slot", data))
-	copy := int(t.envelope.Number("copy", data))
+	opcode, slot := t.header.opcode.Read(data), int(t.header.slot.Read(data))
+	copy := int(t.header.copy.Read(data))
 	p := t.packet(opcode)
 	r.Opcode, r.Message, r.Packet = int(opcode), t.schema.OpcodeName(opcode), p
-	r.Envelope.Seq, r.Envelope.Length = slot, int(t.envelope.Number("length", data))
+	r.Envelope.Seq, r.Envelope.Length = slot, int(t.header.length.Read(data))
 	t.body(r, m, p)
 	if m.Missing == 0 {
 		t.check(r, data)
