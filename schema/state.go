@@ -55,15 +55,30 @@ type Entry struct {
 // is in use is not changed in place but replaced, except by Set.
 type Table struct {
 	Decl   *TableDecl
-	low    *[lowKeys]*Entry // by key, the keys below lowKeys, as most are; nil without any
+	low    *lowEntries      // the keys below lowKeys, as most are; nil without any
 	far    map[int64]*Entry // the others; nil without any
 	len    int
-	shared bool // low, far and facts are another table's too, and Set copies them first
-	facts  []fact
-	index  [lowKeys]uint8 // of the fact of a low key, from 1; 0 without an entry
+	shared bool // low and far are another table's too, and Set copies them first
 }
 
 const lowKeys = 64
+
+// lowEntries are entries by their keys.
+type lowEntries struct {
+	entries [lowKeys]*Entry
+	index   [lowKeys]uint8 // of the fact of a key, from 1; 0 without an entry
+	facts   []fact
+}
+
+// put puts an entry in place.
+func (l *lowEntries) put(key int64, e *Entry) {
+	l.entries[key] = e
+	if l.index[key] == 0 {
+		l.facts = append(l.facts, fact{})
+		l.index[key] = uint8(len(l.facts))
+	}
+	l.facts[l.index[key]-1] = e.fact()
+}
 
 // fact is what decoding looks at of an entry. The facts of a table lie side by side: a
 // server has a table of its own for each player, and each record needs some entries of
@@ -93,8 +108,8 @@ func (t *Table) fact(key int64) (f *fact) {
 		if e := t.far[key]; e != nil {
 			return e.apart
 		}
-	case t.index[key] > 0:
-		return &t.facts[t.index[key]-1]
+	case t.low != nil && t.low.index[key] > 0:
+		return &t.low.facts[t.low.index[key]-1]
 	}
 	return nil
 }
@@ -120,7 +135,7 @@ func (t *Table) Get(key int64) *Entry {
 	case t.low == nil:
 		return nil
 	}
-	return t.low[key]
+	return t.low.entries[key]
 }
 
 // Set puts an entry in place.
@@ -142,9 +157,9 @@ func (t *Table) Set(key int64, e Entry) {
 func (t *Table) unshare() {
 	if t.low != nil {
 		low := *t.low
+		low.facts = slices.Clone(low.facts)
 		t.low = &low
 	}
-	t.facts = slices.Clone(t.facts)
 	t.far = maps.Clone(t.far)
 	t.shared = false
 }
@@ -152,14 +167,9 @@ func (t *Table) unshare() {
 func (t *Table) put(key int64, e *Entry) {
 	if uint64(key) < lowKeys {
 		if t.low == nil {
-			t.low = new([lowKeys]*Entry)
+			t.low = new(lowEntries)
 		}
-		t.low[key] = e
-		if t.index[key] == 0 {
-			t.facts = append(t.facts, fact{})
-			t.index[key] = uint8(len(t.facts))
-		}
-		t.facts[t.index[key]-1] = e.fact()
+		t.low.put(key, e)
 		return
 	}
 	if t.far == nil {
@@ -185,7 +195,7 @@ func (t *Table) Keys() []int64 {
 	}
 	keys := slices.AppendSeq(make([]int64, 0, t.len), maps.Keys(t.far))
 	if t.low != nil {
-		for k, e := range t.low {
+		for k, e := range t.low.entries {
 			if e != nil {
 				keys = append(keys, int64(k))
 			}
