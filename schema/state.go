@@ -48,7 +48,6 @@ type Entry struct {
 	Packet int // number of the packet that taught it, 0 for none
 
 	numbers []number // Values, as expressions see them
-	apart   *fact    // of a key that is not low
 }
 
 // Table is a learned table: entries by key, each with its origin. A Table that
@@ -66,13 +65,16 @@ const lowKeys = 64
 // lowEntries are entries by their keys.
 type lowEntries struct {
 	entries [lowKeys]*Entry
-	index   [lowKeys]uint8 // of the fact of a key, from 1; 0 without an entry
-	facts   []fact
+	index   [lowKeys]uint8 // of the fact of a key, from 1; 0 without one
+	facts   []fact         // of the entries that may be of a quantised number
 }
 
 // put puts an entry in place.
 func (l *lowEntries) put(key int64, e *Entry) {
 	l.entries[key] = e
+	if len(e.Values) < 4 && l.index[key] == 0 {
+		return
+	}
 	if l.index[key] == 0 {
 		l.facts = append(l.facts, fact{})
 		l.index[key] = uint8(len(l.facts))
@@ -100,18 +102,13 @@ func (e *Entry) fact() fact {
 	return f
 }
 
-// fact returns what there is to an entry, which may lack it.
-func (t *Table) fact(key int64) (f *fact) {
-	switch {
-	case t == nil:
-	case uint64(key) >= lowKeys:
-		if e := t.far[key]; e != nil {
-			return e.apart
-		}
-	case t.low != nil && t.low.index[key] > 0:
-		return &t.low.facts[t.low.index[key]-1]
+// fact returns the fact of an entry, nil without one: entries of far keys have none, nor
+// have those that are of no quantised number.
+func (t *Table) fact(key int64) *fact {
+	if t == nil || uint64(key) >= lowKeys || t.low == nil || t.low.index[key] == 0 {
+		return nil
 	}
-	return nil
+	return &t.low.facts[t.low.index[key]-1]
 }
 
 // NewTable returns an empty table.
@@ -175,8 +172,6 @@ func (t *Table) put(key int64, e *Entry) {
 	if t.far == nil {
 		t.far = map[int64]*Entry{}
 	}
-	f := e.fact()
-	e.apart = &f
 	t.far[key] = e
 }
 
