@@ -547,6 +547,7 @@ type machine struct {
 	state *State
 	r     *wire.Reader // nil while encoding
 
+	single  fact   // of an entry that has none in its table
 	origin  Origin // the least sure origin of the entries used
 	failed  bool   // for a fault, or else for the first missing entry
 	missing Missing
@@ -723,17 +724,26 @@ func (m *machine) evalEntry(e *expr, key int64) number {
 	return f.entry.numbers[e.col]
 }
 
-// fact returns what there is to an entry of a learned table and notes its origin, or
-// notes that it is missing.
+// fact returns what decoding looks at of an entry of a learned table and notes its
+// origin, or notes that it is missing. It is valid until the next call.
 func (m *machine) fact(table int, key int64) *fact {
-	if m.state != nil {
-		if f := m.state.Tables[table].fact(key); f != nil {
-			m.origin = max(m.origin, f.origin)
-			return f
-		}
+	if m.state == nil {
+		m.lacks(table, key)
+		return nil
 	}
-	m.lacks(table, key)
-	return nil
+	t := m.state.Tables[table]
+	f := t.fact(key)
+	if f == nil {
+		e := t.Get(key)
+		if e == nil {
+			m.lacks(table, key)
+			return nil
+		}
+		m.single = e.fact()
+		f = &m.single
+	}
+	m.origin = max(m.origin, f.origin)
+	return f
 }
 
 // lacks notes that an entry is missing.

@@ -48,22 +48,39 @@ type Entry struct {
 	Packet int // number of the packet that taught it, 0 for none
 
 	numbers []number // Values, as expressions see them
-	apart   *fact    // of a key that is not low
 }
 
 // Table is a learned table: entries by key, each with its origin. A Table that
 // is in use is not changed in place but replaced, except by Set.
 type Table struct {
 	Decl   *TableDecl
-	low    *[lowKeys]*Entry // by key, the keys below lowKeys, as most are; nil without any
+	low    *lowEntries      // the keys below lowKeys, as most are; nil without any
 	far    map[int64]*Entry // the others; nil without any
 	len    int
-	shared bool // low, far and facts are another table's too, and Set copies them first
-	facts  []fact
-	index  [lowKeys]uint8 // of the fact of a low key, from 1; 0 without an entry
+	shared bool // low and far are another table's too, and Set copies them first
 }
 
 const lowKeys = 64
+
+// lowEntries are entries by their keys.
+type lowEntries struct {
+	entries [lowKeys]*Entry
+	index   [lowKeys]uint8 // of the fact of a key, from 1; 0 without one
+	facts   []fact         // of the entries that may be of a quantised number
+}
+
+// put puts an entry in place.
+func (l *lowEntries) put(key int64, e *Entry) {
+	l.entries[key] = e
+	if len(e.Values) < 4 && l.index[key] == 0 {
+		return
+	}
+	if l.index[key] == 0 {
+		l.facts = append(l.facts, fact{})
+		l.index[key] = uint8(len(l.facts))
+	}
+	l.facts[l.index[key]-1] = e.fact()
+}
 
 // fact is what decoding looks at of an entry. The facts of a table lie side by side: a
 // server has a table of its own for each player, and each record needs some entries of
@@ -85,18 +102,13 @@ func (e *Entry) fact() fact {
 	return f
 }
 
-// fact returns what there is to an entry, which may lack it.
-func (t *Table) fact(key int64) (f *fact) {
-	switch {
-	case t == nil:
-	case uint64(key) >= lowKeys:
-		if e := t.far[key]; e != nil {
-			return e.apart
-		}
-	case t.index[key] > 0:
-		return &t.facts[t.index[key]-1]
+// fact returns the fact of an entry, nil without one: entries of far keys have none, nor
+// have those that are of no quantised number.
+func (t *Table) fact(key int64) *fact {
+	if t == nil || uint64(key) >= lowKeys || t.low == nil || t.low.index[key] == 0 {
+		return nil
 	}
-	return nil
+	return &t.low.facts[t.low.index[key]-1]
 }
 
 // NewTable returns an empty table.
@@ -120,7 +132,7 @@ func (t *Table) Get(key int64) *Entry {
 	case t.low == nil:
 		return nil
 	}
-	return t.low[key]
+	return t.low.entries[key]
 }
 
 // Set puts an entry in place.
@@ -142,9 +154,9 @@ func (t *Table) Set(key int64, e Entry) {
 func (t *Table) unshare() {
 	if t.low != nil {
 		low := *t.low
+		low.facts = slices.Clone(low.facts)
 		t.low = &low
 	}
-	t.facts = slices.Clone(t.facts)
 	t.far = maps.Clone(t.far)
 	t.shared = false
 }
@@ -152,21 +164,14 @@ func (t *Table) unshare() {
 func (t *Table) put(key int64, e *Entry) {
 	if uint64(key) < lowKeys {
 		if t.low == nil {
-			t.low = new([lowKeys]*Entry)
+			t.low = new(lowEntries)
 		}
-		t.low[key] = e
-		if t.index[key] == 0 {
-			t.facts = append(t.facts, fact{})
-			t.index[key] = uint8(len(t.facts))
-		}
-		t.facts[t.index[key]-1] = e.fact()
+		t.low.put(key, e)
 		return
 	}
 	if t.far == nil {
 		t.far = map[int64]*Entry{}
 	}
-	f := e.fact()
-	e.apart = &f
 	t.far[key] = e
 }
 
@@ -185,7 +190,7 @@ func (t *Table) Keys() []int64 {
 	}
 	keys := slices.AppendSeq(make([]int64, 0, t.len), maps.Keys(t.far))
 	if t.low != nil {
-		for k, e := range t.low {
+		for k, e := range t.low.entries {
 			if e != nil {
 				keys = append(keys, int64(k))
 			}
