@@ -31,6 +31,9 @@ type Options struct {
 	// capture time, 0 not at all.
 	Hold time.Duration
 	Live bool // Hold counts wall time too
+	// Hasty has no record wait for its acknowledgement, for a sink that does not ask what
+	// became of it. Records wait for context all the same.
+	Hasty bool
 	// Copies has packets dissected again that were seen at another interface, or on the way
 	// out and in.
 	Copies bool
@@ -72,6 +75,7 @@ func NewPipeline(sink Sink, o Options) *Pipeline {
 	p.tally.sink = sink
 	p.hold = NewHold(&p.tally, o.Hold)
 	p.hold.Bound(p.limits.HeldRecords, p.limits.HeldBytes)
+	p.hold.hasty = o.Hasty
 	return p
 }
 
@@ -79,11 +83,30 @@ func NewPipeline(sink Sink, o Options) *Pipeline {
 type tally struct {
 	sink    Sink
 	summary *Summary
+	// records are those of a protocol that the summary does not have yet: most follow another
+	// one of theirs, and are counted without looking the protocol up.
+	protocol string
+	records  int
 }
 
 func (t *tally) Write(r *Record) error {
-	t.summary.AddRecord(r)
+	if r.Type == FrameRecord {
+		if r.Protocol != t.protocol {
+			t.settle()
+			t.protocol = r.Protocol
+		}
+		t.records++
+	}
+	t.summary.addContent(r)
 	return t.sink.Write(r)
+}
+
+// settle adds to the summary what it does not have yet.
+func (t *tally) settle() {
+	if t.records > 0 {
+		t.summary.addRecords(t.protocol, t.records)
+		t.records = 0
+	}
 }
 
 func (t *tally) Flush() error { return t.sink.Flush() }
@@ -842,6 +865,7 @@ func (r *run) end() error {
 		r.account(f)
 	}
 	r.sink(r.hold.Close())
+	r.tally.settle()
 	r.hold.remembered, r.hold.remembers = 0, nil // the next capture has sessions of its own
 	return r.err
 }

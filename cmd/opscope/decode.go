@@ -563,11 +563,19 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 
 func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dissect.Options {
 	return dissect.Options{
-		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Copies: d.copies,
+		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Hasty: d.hasty(), Copies: d.copies,
 		Schema: d.overlay(), Anew: d.anew, File: index,
 		Limits: d.limits.run, Check: d.check, Traffic: d.traffic,
 		Forget: !d.needsSessions() && d.limits.run.Sessions == 0, Guard: os.Getenv(noGuard) == "",
 	}
+}
+
+// hasty reports whether nobody asks what became of records: all are counted by message, and
+// that is all.
+func (d *decoding) hasty() bool {
+	_, silent := d.out.(unprinted)
+	return silent && d.wanted == nil && d.saving == nil &&
+		!slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.name != "opcodes" })
 }
 
 // epilogue prints what was asked for behind the records of a file.

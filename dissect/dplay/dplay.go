@@ -74,7 +74,7 @@ func Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognit
 	if !l.isSystem(data) {
 		return schema.AnySender, dissect.Familiar
 	}
-	opcode := l.system.Number("opcode", data)
+	opcode := l.system.opcode.Of(data)
 	k := p.Packet(opcode, schema.AnySender, t)
 	switch {
 	case k == nil:
@@ -110,17 +110,30 @@ const (
 type layouts struct {
 	*schema.Protocol
 	tcp       *schema.Framing
-	system    *schema.Envelope
-	player    *schema.Envelope
+	system    envelope
+	player    envelope
 	tokens    *schema.Enum
 	signature uint64
 }
 
+// envelope is an envelope with the numbers in it that every frame is asked for.
+type envelope struct {
+	*schema.Envelope
+	size, token, family, zeros, signature, opcode schema.Number
+}
+
+func envelopeOf(e *schema.Envelope) envelope {
+	return envelope{
+		Envelope: e, size: e.Field("size"), token: e.Field("token"), family: e.Field("family"), zeros: e.Field("_"),
+		signature: e.Field("signature"), opcode: e.Field("opcode"),
+	}
+}
+
 func layoutsOf(p *schema.Protocol) layouts {
-	l := layouts{Protocol: p, tcp: p.Framing("tcp"), system: p.Framing("tcp").Envelope, signature: uint64(p.Limit("signature"))}
+	l := layouts{Protocol: p, tcp: p.Framing("tcp"), system: envelopeOf(p.Framing("tcp").Envelope), signature: uint64(p.Limit("signature"))}
 	l.player, l.tokens = l.system, l.system.Layout.FieldAt("token").Enum
 	if i := slices.IndexFunc(p.Envelopes, func(e *schema.Envelope) bool { return e.Name == "player" }); i >= 0 {
-		l.player = p.Envelopes[i]
+		l.player = envelopeOf(p.Envelopes[i])
 	}
 	return l
 }
@@ -245,12 +258,12 @@ func (c *conversation) Plausible(_ dissect.Direction, frame []byte) dissect.Plau
 }
 
 // size returns the size that a frame says.
-func (l *layouts) size(data []byte) int { return int(l.system.Number("size", data)) }
+func (l *layouts) size(data []byte) int { return int(l.system.size.Of(data)) }
 
 // isSystem reports whether a frame is one of DirectPlay's own, by the word behind its
 // sockaddr.
 func (l *layouts) isSystem(data []byte) bool {
-	return l.system.Number("signature", data) == l.signature
+	return l.system.signature.Of(data) == l.signature
 }
 
 const (
@@ -263,8 +276,8 @@ func (l *layouts) header(data []byte) bool {
 	if len(data) < headerSize {
 		return false
 	}
-	return l.system.Number("family", data) == inet && l.system.Number("_", data) == 0 && l.size(data) >= l.tcp.Min &&
-		l.tokens.NameOf(l.system.Number("token", data)) != ""
+	return l.system.family.Of(data) == inet && l.system.zeros.Of(data) == 0 && l.size(data) >= l.tcp.Min &&
+		l.tokens.NameOf(l.system.token.Of(data)) != ""
 }
 
 // begins reports whether what there is of data may begin a frame.

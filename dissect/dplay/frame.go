@@ -20,13 +20,13 @@ type frame struct {
 	joined  int       // pieces that it was put together of
 }
 
-// Frame decodes a frame and emits its record.
+// Frame decodes a frame, which Cut has found, and emits its record.
 func (c *conversation) Frame(f *dissect.Frame) {
 	one := frame{Carrier: &f.Carrier, data: f.Data, size: f.Size, offset: f.Offset, missing: f.Missing, short: wire.Malformed}
 	if f.Missing > 0 {
 		one.short = f.Short
 	}
-	c.take(&one)
+	c.take(&one, nil)
 }
 
 // Datagram decodes the one frame of a datagram and emits its record.
@@ -35,18 +35,25 @@ func (c *conversation) Datagram(d *dissect.Datagram, _ bool) bool {
 	if f.missing > 0 {
 		f.short = wire.Truncated
 	}
-	c.take(&f)
+	c.take(&f, c.fits(f.data))
 	return true
 }
 
-// take decodes a frame by what it is.
-func (c *conversation) take(f *frame) {
+// fits returns an error where data begins no frame.
+func (c *conversation) fits(data []byte) *wire.Error {
+	if _, err := c.tcp.Find(data, c.Protocol.Name); err != nil && err.Kind != wire.Incomplete {
+		return err
+	}
+	return nil
+}
+
+// take decodes a frame by what it is; err is that it is none.
+func (c *conversation) take(f *frame, err *wire.Error) {
 	if c.verdict == undecided && c.session.Chosen() {
 		c.claim()
 	}
-	_, err := c.tcp.Find(f.data, c.Protocol.Name)
 	switch {
-	case len(f.data) < c.system.Size() || err != nil && err.Kind != wire.Incomplete:
+	case len(f.data) < c.system.Size() || err != nil:
 		c.headless(f, err)
 	case c.isSystem(f.data):
 		c.command(f)
@@ -73,7 +80,7 @@ func (c *conversation) record(f *frame) *dissect.Record {
 // headless emits the record of what is too short for an envelope, or begins no frame.
 func (c *conversation) headless(f *frame, err *wire.Error) {
 	r := c.record(f)
-	if r.Err = err; err == nil || err.Kind == wire.Incomplete {
+	if r.Err = err; err == nil {
 		r.Err = c.fault("envelope", f.size, "size, token and sockaddr of a frame", wire.Bits(8*len(f.data)))
 		r.Err.Kind = f.short
 	}
@@ -82,7 +89,7 @@ func (c *conversation) headless(f *frame, err *wire.Error) {
 }
 
 // head decodes the envelope of DirectPlay.
-func (c *conversation) head(r *dissect.Record, f *frame, e *schema.Envelope) *wire.Error {
+func (c *conversation) head(r *dissect.Record, f *frame, e *envelope) *wire.Error {
 	r.Head.Reset(f.data)
 	w := &c.scratch.Decoder
 	w.State, w.Envelope, w.Short = nil, nil, f.short
@@ -90,7 +97,7 @@ func (c *conversation) head(r *dissect.Record, f *frame, e *schema.Envelope) *wi
 	for _, m := range w.Remarks {
 		r.Note(m.Code, m.Text)
 	}
-	if err == nil && e.Number("_", f.data) != 0 {
+	if err == nil && e.zeros.Of(f.data) != 0 {
 		r.Note("padding_nonzero", "the end of the sockaddr is not zero")
 	}
 	return err
@@ -98,12 +105,12 @@ func (c *conversation) head(r *dissect.Record, f *frame, e *schema.Envelope) *wi
 
 // command decodes a frame of DirectPlay's own.
 func (c *conversation) command(f *frame) {
-	opcode := c.system.Number("opcode", f.data)
+	opcode := c.system.opcode.Of(f.data)
 	k := c.Protocol.Packet(opcode, schema.AnySender, schema.TCP)
 	c.foresee(f, k, opcode)
 	r := c.record(f)
 	r.Opcode, r.Message, r.Packet = int(opcode), c.Protocol.OpcodeName(opcode), k
-	r.Err = c.head(r, f, c.system)
+	r.Err = c.head(r, f, &c.system)
 	end := c.body(r, f, k)
 	if r.Err == nil && f.joined == 0 {
 		r.Err = c.checkSize(r, f)
@@ -119,7 +126,7 @@ func (c *conversation) command(f *frame) {
 	joined := c.piece(r, f)
 	c.session.Emit(r)
 	if joined != nil {
-		c.take(joined)
+		c.take(joined, c.fits(joined.data))
 	}
 }
 
@@ -151,7 +158,7 @@ func (c *conversation) body(r *dissect.Record, f *frame, k *schema.Packet) int {
 // decode decodes a body and returns where it ends.
 func (c *conversation) decode(r *dissect.Record, f *frame, k *schema.Packet, start int) int {
 	w := &c.scratch.Decoder
-	w.State, w.Envelope, w.Short = nil, c.system, f.short
+	w.State, w.Envelope, w.Short = nil, c.system.Envelope, f.short
 	r.Packet, r.Layout = k, k.Of(schema.AnySender)[0]
 	err := w.Decode(c.Protocol, k.Name, r.Layout, &r.Body, 8*start, 8*len(f.data))
 	for _, m := range w.Remarks {
@@ -208,7 +215,7 @@ func (c *conversation) message(f *frame) {
 		f.Said(schema.Server)
 	}
 	r := c.record(f)
-	r.Err = c.head(r, f, c.player)
+	r.Err = c.head(r, f, &c.player)
 	if c.verdict != claimed {
 		k := c.Protocol.Packet(playerMessage, schema.AnySender, schema.TCP)
 		r.Message = k.Name

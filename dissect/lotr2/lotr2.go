@@ -45,6 +45,8 @@ func (game) Application() [16]byte { return application }
 func (game) Open(s *dissect.Session, p *dplay.Players) dplay.Talk {
 	sc := s.Schema()
 	t := &talk{session: s, schema: sc, message: sc.Framing("message"), envelope: sc.Framing("message").Envelope, scratch: s.Scratch(), players: p}
+	e := t.envelope
+	t.opcode, t.slot, t.copy, t.length = e.Field("opcode"), e.Field("slot"), e.Field("copy"), e.Field("length")
 	t.slots.last = int(sc.Limit("last_slot"))
 	t.slots.copies = int(sc.Limit("copies"))
 	for _, g := range sc.Groups {
@@ -61,11 +63,13 @@ type talk struct {
 	schema   *schema.Protocol
 	message  *schema.Framing
 	envelope *schema.Envelope
-	scratch  *dissect.Scratch
-	players  *dplay.Players
-	once     []uint64 // opcodes that are sent once
-	slots    slots
-	reports  reports
+	// The numbers in it.
+	opcode, slot, copy, length schema.Number
+	scratch                    *dissect.Scratch
+	players                    *dplay.Players
+	once                       []uint64 // opcodes that are sent once
+	slots                      slots
+	reports                    reports
 }
 
 // Reset forgets slots and reports.
@@ -100,7 +104,7 @@ func (t *talk) Host(data []byte) bool {
 	if !t.Passes(data) {
 		return false
 	}
-	p := t.packet(t.envelope.Number("opcode", data))
+	p := t.packet(t.opcode.Of(data))
 	if p.From == schema.Server {
 		return true
 	}
@@ -119,16 +123,16 @@ func (t *talk) Message(r *dissect.Record, m *dplay.Message) {
 	data := m.Frame[m.Start:]
 	if err := t.head(r, m); err != nil {
 		if r.Err, r.Rest = cmp.Or(r.Err, err), data; len(data) > 0 {
-			r.Opcode = int(t.envelope.Number("opcode", data))
+			r.Opcode = int(t.opcode.Of(data))
 			r.Message = t.schema.OpcodeName(uint64(r.Opcode))
 		}
 		return
 	}
-	opcode, slot := t.envelope.Number("opcode", data), int(t.envelope.Number("slot", data))
-	copy := int(t.envelope.Number("copy", data))
+	opcode, slot := t.opcode.Of(data), int(t.slot.Of(data))
+	copy := int(t.copy.Of(data))
 	p := t.packet(opcode)
 	r.Opcode, r.Message, r.Packet = int(opcode), t.schema.OpcodeName(opcode), p
-	r.Envelope.Seq, r.Envelope.Length = slot, int(t.envelope.Number("length", data))
+	r.Envelope.Seq, r.Envelope.Length = slot, int(t.length.Of(data))
 	t.body(r, m, p)
 	if m.Missing == 0 {
 		t.check(r, data)

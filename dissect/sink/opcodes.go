@@ -13,9 +13,20 @@ import (
 // Opcodes counts records by message and direction. It is a Sink that prints nothing.
 type Opcodes struct {
 	rows    listing[*OpcodeCount]
+	recent  [recentKinds]recentKind
 	records int
 	bytes   int64
 	span    time.Duration
+}
+
+// recentKinds is how many kinds of records are found again without their row being looked up,
+// each at the place that its opcode and direction give it.
+const recentKinds = 256
+
+// recentKind is a kind of record that came lately, with its row.
+type recentKind struct {
+	is  what
+	row *OpcodeCount
 }
 
 // OpcodeCount is the records of one message in one direction.
@@ -57,13 +68,8 @@ func (o *Opcodes) Write(r *dissect.Record) error {
 	}
 	o.records++
 	o.bytes += int64(r.Size)
-	k := what{protocol: r.Protocol, direction: r.Direction, transport: r.Transport, opcode: r.Opcode, message: r.Message}
-	c, ok := o.rows.row(k, func() *OpcodeCount {
-		return &OpcodeCount{
-			Protocol: r.Protocol, Direction: r.Direction.String(), Transport: r.Transport.String(), Message: r.Message, Opcode: r.Opcode,
-		}
-	})
-	if !ok {
+	c := o.row(r)
+	if c == nil {
 		return nil
 	}
 	c.Size.add(r.Size, c.Count == 0)
@@ -79,6 +85,26 @@ func (o *Opcodes) Write(r *dissect.Record) error {
 		}
 	}
 	return nil
+}
+
+// row returns the row of a record, nil where there is no room for it.
+func (o *Opcodes) row(r *dissect.Record) *OpcodeCount {
+	lately := &o.recent[uint(r.Opcode<<2|int(r.Direction))%recentKinds]
+	if k := &lately.is; lately.row != nil && k.opcode == r.Opcode && k.direction == r.Direction && k.transport == r.Transport &&
+		k.message == r.Message && k.protocol == r.Protocol {
+		return lately.row
+	}
+	k := what{protocol: r.Protocol, direction: r.Direction, transport: r.Transport, opcode: r.Opcode, message: r.Message}
+	c, ok := o.rows.row(k, func() *OpcodeCount {
+		return &OpcodeCount{
+			Protocol: r.Protocol, Direction: r.Direction.String(), Transport: r.Transport.String(), Message: r.Message, Opcode: r.Opcode,
+		}
+	})
+	if !ok {
+		return nil
+	}
+	*lately = recentKind{k, c}
+	return c
 }
 
 // Report returns what was counted so far: by protocol, the commonest first.
