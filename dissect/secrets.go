@@ -220,9 +220,9 @@ func (s *Secrets) WithinBytes(data []byte) bool {
 
 // find returns where the first value from an index on is, and its length; 0 without one.
 func find[T string | []byte](s *Secrets, data T, from int) (at, n int) {
-	last := s.shortest - 2
+	last, shift := s.shortest-2, (*[shiftSize]uint8)(s.shift)
 	for i := from + last; i+1 < len(data); {
-		if step := int(s.shift[pair(data[i], data[i+1])]); step > 0 {
+		if step := int(shift[pair(data[i], data[i+1])]); step > 0 {
 			i += step
 			continue
 		}

@@ -12,21 +12,21 @@ import (
 
 // Opcodes counts records by message and direction. It is a Sink that prints nothing.
 type Opcodes struct {
-	rows    listing[*OpcodeCount]
-	recent  [recentKinds]recentKind
+	rows    listing[*opcodeRow]
+	recent  [recentKinds]*opcodeRow
 	records int
 	bytes   int64
 	span    time.Duration
 }
 
-// recentKinds is how many kinds of records are found again without their row being looked up,
-// each at the place that its opcode and direction give it.
-const recentKinds = 256
+// recentKinds is how many kinds of records are found again without their row being looked
+// up, each at the place that its opcode, direction and transport give it.
+const recentKinds = 1 << (7 + 4)
 
-// recentKind is a kind of record that came lately, with its row.
-type recentKind struct {
-	is  what
-	row *OpcodeCount
+// opcodeRow is the count of one kind of record.
+type opcodeRow struct {
+	is what
+	OpcodeCount
 }
 
 // OpcodeCount is the records of one message in one direction.
@@ -88,32 +88,34 @@ func (o *Opcodes) Write(r *dissect.Record) error {
 }
 
 // row returns the row of a record, nil where there is no room for it.
-func (o *Opcodes) row(r *dissect.Record) *OpcodeCount {
-	lately := &o.recent[uint(r.Opcode<<2|int(r.Direction))%recentKinds]
-	if k := &lately.is; lately.row != nil && k.opcode == r.Opcode && k.direction == r.Direction && k.transport == r.Transport &&
-		k.message == r.Message && k.protocol == r.Protocol {
-		return lately.row
+func (o *Opcodes) row(r *dissect.Record) *opcodeRow {
+	const scatter, bits = 2654435761, 7 // Knuth's: opcodes that differ in any bits go to different places
+	recent := &o.recent[uint32(r.Opcode)*scatter>>(32-bits)<<4|uint32(r.Direction)<<2|uint32(r.Transport)]
+	if c := *recent; c != nil && c.is.opcode == r.Opcode && c.is.direction == r.Direction && c.is.transport == r.Transport &&
+		c.is.message == r.Message && c.is.protocol == r.Protocol {
+		return c
 	}
 	k := what{protocol: r.Protocol, direction: r.Direction, transport: r.Transport, opcode: r.Opcode, message: r.Message}
-	c, ok := o.rows.row(k, func() *OpcodeCount {
-		return &OpcodeCount{
+	c, ok := o.rows.row(k, func() *opcodeRow {
+		return &opcodeRow{k, OpcodeCount{
 			Protocol: r.Protocol, Direction: r.Direction.String(), Transport: r.Transport.String(), Message: r.Message, Opcode: r.Opcode,
-		}
+		}}
 	})
 	if !ok {
 		return nil
 	}
-	*lately = recentKind{k, c}
+	*recent = c
 	return c
 }
 
 // Report returns what was counted so far: by protocol, the commonest first.
 func (o *Opcodes) Report() *OpcodeReport {
 	r := &OpcodeReport{
-		Records: o.records, Bytes: o.bytes, Seconds: o.span.Seconds(), Unlisted: o.rows.extra,
-		Opcodes: sorted(&o.rows, func(c *OpcodeCount) int { return c.Count }),
+		Records: o.records, Bytes: o.bytes, Seconds: o.span.Seconds(), Unlisted: o.rows.extra, Opcodes: []*OpcodeCount{},
 	}
-	for _, c := range r.Opcodes {
+	for _, row := range sorted(&o.rows, func(c *opcodeRow) int { return c.Count }) {
+		c := &row.OpcodeCount
+		r.Opcodes = append(r.Opcodes, c)
 		c.Share = float64(c.Count) / float64(o.records)
 		c.Mean = float64(c.Bytes) / float64(c.Count)
 		if o.span > 0 {
