@@ -540,8 +540,10 @@ func (h *Hold) takeTrees(r *Record) {
 func (h *Hold) keep(e *held) {
 	r := &e.record
 	data := r.Raw
-	if n := extent(&r.Body); n > len(data) {
-		data = r.Body.Data[:n]
+	if len(r.Body.Data) > len(data) {
+		if n := extent(&r.Body); n > len(data) {
+			data = r.Body.Data[:n]
+		}
 	}
 	var own []byte
 	own, e.copies = h.copies.room(len(data) + len(r.Rest))

@@ -407,7 +407,7 @@ func (r *run) orphans(list []reassembly.Orphan) {
 // flow returns the flow of a packet, a new one if need be.
 func (r *run) flow(h *Headers, t schema.Transport) (*Flow, reassembly.Side) {
 	k, side := keyOf(h, t)
-	f := r.flows.find(k)
+	f := r.flows.find(&k)
 	if f == nil {
 		if len(r.flows.flows) >= r.limits.Flows {
 			r.evict(r.flows.first, LimitFlows)
@@ -773,7 +773,7 @@ func (r *run) trouble(h *Headers) {
 		t = schema.TCP
 	}
 	k, side := keyOf(&Headers{Src: q.Src, Dst: q.Dst, SrcPort: q.SrcPort, DstPort: q.DstPort, Tunnel: h.Tunnel}, t)
-	f := r.flows.find(k)
+	f := r.flows.find(&k)
 	if f == nil || f.state != accepted {
 		return
 	}

@@ -27,8 +27,10 @@ type Secrets struct {
 	values [][]byte // in the order in which they came
 	forms  [][]byte // of all values, what to look for
 	// shift is how far a search may move on by the two bytes it sees, for forms cut to
-	// the length of the shortest, as Wu and Manber do it.
+	// the length of the shortest, as Wu and Manber do it. pairs is which two bytes these have
+	// anywhere: most records have none of them where a form must, and it is small.
 	shift    []uint8
+	pairs    [shiftSize / 64]uint64
 	shortest int
 }
 
@@ -114,6 +116,7 @@ func (s *Secrets) compile() {
 	if s.shift == nil {
 		s.shift = make([]uint8, shiftSize)
 	}
+	clear(s.pairs[:])
 	last := s.shortest - 2 // where the last pair of a form's head begins
 	for i := range s.shift {
 		s.shift[i] = uint8(last + 1)
@@ -122,6 +125,7 @@ func (s *Secrets) compile() {
 		for at := range last + 1 {
 			h := pair(f[at], f[at+1])
 			s.shift[h] = min(s.shift[h], uint8(last-at))
+			s.pairs[h>>6] |= 1 << (h & 63)
 		}
 	}
 }
@@ -221,7 +225,13 @@ func (s *Secrets) WithinBytes(data []byte) bool {
 // find returns where the first value from an index on is, and its length; 0 without one.
 func find[T string | []byte](s *Secrets, data T, from int) (at, n int) {
 	last, shift := s.shortest-2, (*[shiftSize]uint8)(s.shift)
-	for i := from + last; i+1 < len(data); {
+	i := from + last
+	for ; i+1 < len(data); i += last + 1 { // a form covers one of these pairs
+		if h := pair(data[i], data[i+1]); s.pairs[h>>6]>>(h&63)&1 != 0 {
+			break
+		}
+	}
+	for i+1 < len(data) {
 		if step := int(shift[pair(data[i], data[i+1])]); step > 0 {
 			i += step
 			continue

@@ -263,6 +263,7 @@ type decoding struct {
 	json      *sink.NDJSON
 	stats     []*statistic
 	silent    bool // no heading and no record is printed as files are read
+	unprinted bool // nor does any other sink take records than those of the statistics
 	several   bool // files
 	protocols []dissect.Protocol
 	only      dissect.Protocol
@@ -425,7 +426,7 @@ func (d *decoding) Write(r *dissect.Record) error {
 	if d.over || d.wants != nil && !d.wants(r) {
 		return nil
 	}
-	err := d.take(r, d.count, (d.quiet || d.tables) && d.saving == nil)
+	err := d.take(r, d.count, (d.quiet || d.tables || d.unprinted) && d.saving == nil)
 	if d.mask && errors.Is(err, errEnough) {
 		d.over = true // what follows may say what is secret in packets that were shown
 		return nil
@@ -573,8 +574,7 @@ func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dis
 // hasty reports whether nobody asks what became of records: all are counted by message, and
 // that is all.
 func (d *decoding) hasty() bool {
-	_, silent := d.out.(unprinted)
-	return silent && d.wanted == nil && d.saving == nil &&
+	return d.unprinted && d.wanted == nil && d.saving == nil &&
 		!slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.name != "opcodes" })
 }
 

@@ -136,7 +136,7 @@ func (d *decoding) printStatistics() error {
 // not printed.
 func (d *decoding) report(ctx context.Context, files []string, s *statistic) error {
 	d.add(s)
-	d.silent = true
+	d.silent, d.unprinted = true, true
 	d.writeTo(unprinted{})
 	failed := d.files(ctx, files)
 	var e *exitError

@@ -145,11 +145,12 @@ func appendFraction(dst []byte, nano, digits int) []byte {
 		return dst
 	}
 	text := [1 + 9]byte{'.'}
-	for i, v := range [3]int{nano / 1e6, nano / 1e3 % 1e3, nano % 1e3} {
-		text[3*i+1] = byte('0' + v/100)
-		text[3*i+2] = byte('0' + v/10%10)
-		text[3*i+3] = byte('0' + v%10)
+	v := uint(nano)
+	for at := 8; at > 0; at -= 2 {
+		text[at], text[at+1] = hundreds[2*(v%100)], hundreds[2*(v%100)+1]
+		v /= 100
 	}
+	text[1] = byte('0' + v)
 	return append(dst, text[:1+min(digits, 9)]...)
 }
 
