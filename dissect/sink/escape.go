@@ -2,7 +2,6 @@ package sink
 
 import (
 	"bytes"
-	"math/bits"
 	"unicode"
 	"unicode/utf8"
 )
@@ -40,30 +39,13 @@ var plain = func() (table [256]bool) {
 	return table
 }()
 
-// plainRun returns how many bytes at the start of s stand for themselves. It looks at eight
-// at a time: names and texts are most of what is written.
+// plainRun returns how many bytes at the start of s stand for themselves.
 func plainRun[T string | []byte](s T) int {
 	n := 0
-	for ; n+8 <= len(s); n += 8 {
-		w := uint64(s[n]) | uint64(s[n+1])<<8 | uint64(s[n+2])<<16 | uint64(s[n+3])<<24 |
-			uint64(s[n+4])<<32 | uint64(s[n+5])<<40 | uint64(s[n+6])<<48 | uint64(s[n+7])<<56
-		if odd := oddBytes(w); odd != 0 {
-			return n + bits.TrailingZeros64(odd)>>3
-		}
-	}
 	for n < len(s) && plain[s[n]] {
 		n++
 	}
 	return n
-}
-
-// oddBytes returns a word of which the lowest bit that is set is in the first byte of w, from
-// the least significant on, that is not plain; 0 if all are. A byte less than another one
-// borrows from the next: what is above the lowest bit means nothing.
-func oddBytes(w uint64) uint64 {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	quote, slash, del := w^'"'*ones, w^'\\'*ones, w^0x7f*ones
-	return (w | (w-0x20*ones)&^w | (quote-ones)&^quote | (slash-ones)&^slash | (del-ones)&^del) & tops
 }
 
 // decode returns the first rune of s and its length; utf8.RuneError with length

@@ -7,33 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// Every byte at every place of a word is told like one by itself.
-func TestPlainRunsEndAtTheFirstOddByte(t *testing.T) {
-	for c := range 256 {
-		for size := range 20 {
-			for at := range size {
-				text := []byte("abcdefghijklmnopqrst"[:size])
-				text[at] = byte(c)
-				want := size
-				if c < ' ' || c >= 0x7f || c == '"' || c == '\\' {
-					want = at
-				}
-				if got := plainRun(text); got != want {
-					t.Fatalf("%q: got %d, want %d", text, got, want)
-				}
-				if got := plainRun(string(text)); got != want {
-					t.Fatalf("%q as a string: got %d, want %d", text, got, want)
-				}
-			}
-		}
-	}
-	for _, two := range []string{"\x80\x1f", "\x1f\x20", "\x22\x23", "\x7f\x7e", "\x5c\x5d", "\x00\x01"} {
-		if got := plainRun("abc" + two + "abc"); got != 3 {
-			t.Errorf("%q: got %d, want 3", two, got)
-		}
-	}
-}
-
 // FuzzEscape: neither output holds anything that a terminal obeys or hides, and
 // JSON reads back to what was written.
 func FuzzEscape(f *testing.F) {

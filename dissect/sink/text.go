@@ -306,8 +306,8 @@ func (t *Text) appendSequence(dst []byte, r *dissect.Record) []byte {
 		dst = t.appendMode(dst, r.Protocol, mode)
 	}
 	const room, leastMode = ackColumn - sequenceColumn - 1, 2
-	if t.o.Verbosity == 0 {
-		dst, _ = cut(dst, from, max(room-len(t.value), leastMode))
+	if limit := max(room-len(t.value), leastMode); t.o.Verbosity == 0 && len(dst)-from > limit {
+		dst, _ = cut(dst, from, limit)
 		t.hidden = hidden + len(dst) - from - columns(dst[from:])
 	}
 	return append(dst, t.value...)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -30,25 +31,25 @@ var powers = func() (table [20]uint64) {
 // appendUint appends a number in decimal digits. They are written where they belong, which
 // strconv does not do; every line has a dozen numbers.
 func appendUint(dst []byte, v uint64) []byte {
-	if v < 10 {
+	switch {
+	case v < 10:
 		return append(dst, byte('0'+v))
+	case v < 100:
+		return append(dst, hundreds[2*v], hundreds[2*v+1])
 	}
 	digits := bits.Len64(v) * 1233 >> 12 // about log10: too small by one, or right
 	if v >= powers[digits] {
 		digits++
 	}
-	var none [20]byte
-	dst = append(dst, none[:digits]...)
-	at := len(dst)
-	for ; v >= 10; v /= 100 {
+	at := len(dst) + digits
+	dst = slices.Grow(dst, digits)[:at]
+	for ; v >= 100; v /= 100 {
 		at -= 2
-		copy(dst[at:], hundreds[2*(v%100):][:2])
-		if v < 100 {
-			return dst
-		}
+		dst[at], dst[at+1] = hundreds[2*(v%100)], hundreds[2*(v%100)+1]
 	}
-	if v > 0 {
-		dst[at-1] = byte('0' + v)
+	dst[at-1] = byte('0' + v%10)
+	if v >= 10 {
+		dst[at-2] = byte('0' + v/10)
 	}
 	return dst
 }
