@@ -164,7 +164,7 @@ func (d *draft) compilePacket(e *packetDecl) error {
 		}
 	}
 	if l, err := d.protoLayout(e); err != nil || l != nil {
-		e.Layouts = [3][]*Layout{{l}, {l}, {l}}
+		e.layouts = [3][]*Layout{{l}, {l}, {l}}
 		return err
 	}
 	done := map[*bodyDecl]*Layout{}
@@ -177,16 +177,16 @@ func (d *draft) compilePacket(e *packetDecl) error {
 				}
 				done[b] = layout
 			}
-			e.Layouts[s] = append(e.Layouts[s], done[b])
+			e.layouts[s] = append(e.layouts[s], done[b])
 		}
 	}
 	if e.From != AnySender {
-		e.Layouts[AnySender] = e.Layouts[e.From]
-		e.Layouts[3-e.From] = e.Layouts[e.From]
-	} else if e.Layouts[Client] == nil {
-		e.Layouts[AnySender] = e.Layouts[Server]
-	} else if e.Layouts[Server] == nil {
-		e.Layouts[AnySender] = e.Layouts[Client]
+		e.layouts[AnySender] = e.layouts[e.From]
+		e.layouts[3-e.From] = e.layouts[e.From]
+	} else if e.layouts[Client] == nil {
+		e.layouts[AnySender] = e.layouts[Server]
+	} else if e.layouts[Server] == nil {
+		e.layouts[AnySender] = e.layouts[Client]
 	}
 	return e.applyRedact(done)
 }
@@ -839,9 +839,13 @@ func (s *listScope) compileNamed(o *op, f *fieldDecl, ref *typeRef) (*op, error)
 	return e, err
 }
 
+// typeNamed returns the type with this name, with what it is, or nil.
 func (d *draft) typeNamed(name string) *typeDecl {
 	for _, t := range d.Types {
 		if t.name == name {
+			if t.unread != nil {
+				t.unread()
+			}
 			return t
 		}
 	}

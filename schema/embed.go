@@ -1,9 +1,9 @@
 package schema
 
 import (
-	"bytes"
 	"embed"
 	"path"
+	"slices"
 	"sync"
 )
 
@@ -36,23 +36,33 @@ type Head struct {
 	Ports []Port
 }
 
+// headKeys are the keys of a document that a Head is made of, beside its name.
+var headKeys = []string{"over", "ports"}
+
 // Head returns the head of p.
 func (p *Protocol) Head() Head { return Head{p.Name, p.Over, p.Ports} }
 
 // BuiltinHead returns the head of a protocol that is compiled into the binary, without
-// loading it: of protocol.yaml it reads what stands in front of the first empty line.
+// loading it: it stands in the first document of protocol.yaml.
 func BuiltinHead(name string) (Head, error) {
 	file := path.Join("protocols", name, "protocol.yaml")
 	data, err := builtin.ReadFile(file)
 	if err != nil {
 		return Head{}, err
 	}
-	head, _, _ := bytes.Cut(data, []byte("\n\n"))
-	l := loader{trusted: true}
-	if err := l.text(path.Base(file), head); err != nil {
+	docs, err := (&loader{trusted: true}).documents(file, data, inHead)
+	if err != nil {
 		return Head{}, err
 	}
-	return l.protocols[0].Head(), nil
+	d := &draft{Protocol: &Protocol{Name: name}}
+	for _, p := range docs[0].pairs {
+		if slices.Contains(headKeys, p.key.text) {
+			if err := d.section(p.key.text, p.value, false); err != nil {
+				return Head{}, err
+			}
+		}
+	}
+	return d.Head(), nil
 }
 
 // BuiltinNames returns the names of the protocols in the binary.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"opscope/schema/wire"
 )
@@ -150,13 +151,13 @@ type draft struct {
 	late    []func(*draft) error // what needs all declarations
 
 	inherited []*typeDecl // of the protocol below an overlay
+	trusted   bool        // as the loader has it
 }
 
 // packetDecl is an entry under `packets:` before it is compiled.
 type packetDecl struct {
 	*Packet
 	bodies   [3][]*bodyDecl // by sender
-	size     *expr
 	redact   []yamlPair
 	from     Pos
 	opcodeAt Pos
@@ -166,6 +167,8 @@ type packetDecl struct {
 	redactAll Redaction // of every text and all bytes
 	open      bool      // it says itself what it redacts
 	heir      bool      // redact is that of the packet whose place it takes
+
+	unread []yamlPair // bodies that are packed, until something needs them
 }
 
 // bodyDecl is one layout of a packet.
@@ -185,17 +188,12 @@ func (l *loader) file(fsys fs.FS, name string) error {
 	if err != nil {
 		return err
 	}
-	return l.text(path.Base(name), data)
-}
-
-// text reads the documents of a file.
-func (l *loader) text(name string, data []byte) error {
-	docs, err := parseYAML(name, data)
+	docs, err := l.documents(name, data, inDocument)
 	if err != nil {
 		return err
 	}
 	if len(docs) == 0 {
-		return errorAt(Pos{name, 1, 1}, "an empty file; a schema starts with `protocol: NAME`")
+		return errorAt(Pos{path.Base(name), 1, 1}, "an empty file; a schema starts with `protocol: NAME`")
 	}
 	for _, d := range docs {
 		if err := d.wantKeys("a schema document", documentKeys...); err != nil {
@@ -206,6 +204,16 @@ func (l *loader) text(name string, data []byte) error {
 		}
 	}
 	return nil
+}
+
+// documents returns the documents of a file; of a built-in one, with some of it packed.
+func (l *loader) documents(name string, data []byte, part treePart) ([]*yamlNode, error) {
+	if l.trusted {
+		if docs, ok := packedTree(name, data, part); ok {
+			return docs, nil
+		}
+	}
+	return parseYAML(path.Base(name), data)
 }
 
 // document reads one document into the protocol that it belongs to.
@@ -259,17 +267,19 @@ func (l *loader) draft(name string, pos Pos) (*draft, error) {
 			return d, nil
 		}
 	}
-	d := &draft{Protocol: &Protocol{Name: name, OpcodeBits: 8, protos: l.protos}, pos: pos, enumPos: map[string]Pos{}}
+	d := &draft{Protocol: &Protocol{Name: name, OpcodeBits: 8, protos: l.protos}, pos: pos, enumPos: map[string]Pos{}, trusted: l.trusted}
 	if b != nil {
 		d.Protocol, d.inherited = b.clone(), b.Types
 		d.protos = l.protos.over(b.protos)
-		d.packets = slices.Clone(b.drafts)
-		for i, e := range d.packets {
+		for _, e := range b.drafts {
+			c, err := e.read()
+			if err != nil {
+				return nil, err
+			}
 			q := *e.Packet
-			q.Layouts = [3][]*Layout{}
-			c := *e
+			q.layouts, q.compile = [3][]*Layout{}, nil
 			c.Packet, c.user = &q, false
-			d.packets[i] = &c
+			d.packets = append(d.packets, c)
 		}
 	}
 	l.protocols = append(l.protocols, d)
@@ -561,6 +571,7 @@ func (d *draft) parseTypes(n *yamlNode) error {
 }
 
 // parseTypeDecl reads `NAME: TYPE`, `NAME(PARAMS): [fields]` or a switch.
+// What is packed is read when something needs it.
 func parseTypeDecl(key, value *yamlNode) (*typeDecl, error) {
 	l := newLexer(key.text, key.pos)
 	t := &typeDecl{name: l.word, pos: key.pos}
@@ -591,13 +602,25 @@ func parseTypeDecl(key, value *yamlNode) (*typeDecl, error) {
 	if len(t.params) > maxParams {
 		return nil, errorAt(key.pos, "%d parameters; a type takes at most %d", len(t.params), maxParams)
 	}
-	var err error
+	if value.packed {
+		t.unread = sync.OnceFunc(func() {
+			if err := t.read(value.unpacked()); err != nil {
+				panic(err)
+			}
+		})
+		return t, nil
+	}
+	return t, t.read(value)
+}
+
+// read reads what the type is.
+func (t *typeDecl) read(value *yamlNode) (err error) {
 	if value.kind == yamlMap {
 		t.choice, err = parseChoice(value, false)
 	} else {
 		t.ref, err = parseTypeNode(value)
 	}
-	return t, err
+	return err
 }
 
 func isBuiltin(name string) bool {
@@ -610,6 +633,9 @@ var packetKeys = []string{
 	"opcode", "from", "via", "build", "size", "source", "confidence", "doc", "deprecated", "teaches", "open", "redact",
 	"fields", "client", "server", "alternatives", "proto",
 }
+
+// bodyKeys are those of packetKeys that hold layouts.
+var bodyKeys = []string{"fields", "client", "server", "alternatives"}
 
 func (d *draft) parsePackets(n *yamlNode, user bool) error {
 	pairs, err := n.mapping("packets")
@@ -649,6 +675,10 @@ func (d *draft) parsePacket(key, n *yamlNode) (*packetDecl, error) {
 				return nil, errorAt(p.key.pos, "%s has more than one body; fields, client and server, alternatives and proto exclude each other", key.text)
 			}
 		}
+		if p.value.packed {
+			e.unread = append(e.unread, p)
+			continue
+		}
 		if err := e.qualify(p.key.text, p.value); err != nil {
 			return nil, err
 		}
@@ -657,6 +687,18 @@ func (d *draft) parsePacket(key, n *yamlNode) (*packetDecl, error) {
 		return nil, errorAt(e.from, "from does not go with client and server, which say who sends")
 	}
 	return e, nil
+}
+
+// read returns a copy of e with its bodies.
+func (e *packetDecl) read() (*packetDecl, error) {
+	c := *e
+	c.unread = nil
+	for _, p := range e.unread {
+		if err := c.qualify(p.key.text, p.value.unpacked()); err != nil {
+			return nil, err
+		}
+	}
+	return &c, nil
 }
 
 func (e *packetDecl) qualify(key string, v *yamlNode) error {
@@ -811,22 +853,51 @@ func (d *draft) finish() error {
 			return err
 		}
 	}
-	for _, t := range d.Types {
-		if err := d.checkType(t); err != nil {
-			return err
+	if !d.trusted {
+		for _, t := range d.Types {
+			if err := d.checkType(t); err != nil {
+				return err
+			}
 		}
 	}
 	for _, e := range d.packets {
 		e.Source, e.Confidence = cmp.Or(e.Source, d.Source), cmp.Or(e.Confidence, d.Confidence)
-		if err := d.compilePacket(e); err != nil {
+		if err := d.settlePacket(e); err != nil {
 			return err
 		}
-		e.secret = e.holdsSecret()
 		d.Packets = append(d.Packets, e.Packet)
 	}
 	d.drafts = d.packets
 	d.indexPackets()
 	return d.compileSizes()
+}
+
+// settlePacket compiles a packet; one whose bodies are unread, when something asks for
+// them. That it does not compile then is a mistake in the program.
+func (d *draft) settlePacket(e *packetDecl) error {
+	e.bodied = len(e.unread) > 0 || slices.ContainsFunc(e.bodies[:], func(b []*bodyDecl) bool { return b != nil })
+	if e.unread == nil {
+		return d.compileLayouts(e)
+	}
+	e.compile = sync.OnceFunc(func() {
+		c, err := e.read()
+		if err == nil {
+			err = d.compileLayouts(c)
+		}
+		if err != nil {
+			panic(err)
+		}
+	})
+	return nil
+}
+
+// compileLayouts compiles a packet with its bodies.
+func (d *draft) compileLayouts(e *packetDecl) error {
+	if err := d.compilePacket(e); err != nil {
+		return err
+	}
+	e.secret = e.holdsSecret()
+	return nil
 }
 
 // enum returns the enum of a table's key or column: the one of the same name,

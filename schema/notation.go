@@ -111,6 +111,7 @@ type typeDecl struct {
 	pos    Pos
 	ref    *typeRef
 	choice *choiceDecl
+	unread func() // sets ref or choice, once; nil where they are set
 }
 
 var confidences = confidenceNames[1:]

@@ -146,7 +146,7 @@ func (c *protoCompiler) source(name string, importers []string) (linker.File, er
 	if err != nil {
 		return nil, err
 	}
-	parsed, err := parser.ResultFromAST(node, true, c.handler)
+	parsed, err := parser.ResultFromAST(node, !c.from.lazy, c.handler)
 	if err != nil {
 		return nil, err
 	}
@@ -173,8 +173,10 @@ func (c *protoCompiler) link(parsed parser.Result, imports linker.Files) (linker
 	if err != nil {
 		return nil, err
 	}
-	if err := file.ValidateOptions(c.handler, c.symbols); err != nil {
-		return nil, err
+	if !c.from.lazy {
+		if err := file.ValidateOptions(c.handler, c.symbols); err != nil {
+			return nil, err
+		}
 	}
 	parsed.FileDescriptorProto().SourceCodeInfo = sourceinfo.GenerateSourceInfo(parsed.AST(), options)
 	file.PopulateSourceCodeInfo()

@@ -224,44 +224,55 @@ type Packet struct {
 	Open       []Question
 	Proto      string // the Protocol Buffers message, for `proto:`
 	Deprecated string // what is used instead; empty for a packet in use
-	// Layouts for each sender; they are the same one unless the layout depends on
-	// the sender. The first is the default, the others are disputed. An empty
-	// list is an unknown body.
-	Layouts [3][]*Layout
-	Pos     Pos
+	Pos        Pos
 
-	teachesAt Pos
+	layouts   [3][]*Layout // by sender, as Of returns them
 	secret    bool
+	size      *expr  // as written; nil for none
+	bodied    bool   // it has layouts
+	compile   func() // sets layouts and secret, once; nil where they are set
+	teachesAt Pos
+}
+
+// settle compiles the layouts of a packet that nobody has asked for yet.
+func (p *Packet) settle() {
+	if p.compile != nil {
+		p.compile()
+	}
 }
 
 // Secret reports whether a field of the packet is called secret.
-func (p *Packet) Secret() bool { return p != nil && p.secret }
-
-// holdsSecret reports whether any layout has a field that is called secret.
-func (p *Packet) holdsSecret() bool {
-	for _, layouts := range p.Layouts {
-		for _, l := range layouts {
-			if l.proto != nil {
-				if l.proto.strictest() == Secret {
-					return true
-				}
-				continue
-			}
-			if slices.ContainsFunc(l.Items(), func(i Item) bool { return i.Field != nil && i.Field.Redact == Secret }) {
-				return true
-			}
-		}
+func (p *Packet) Secret() bool {
+	if p == nil {
+		return false
 	}
-	return false
+	p.settle()
+	return p.secret
 }
 
-// Of returns the layouts of the packet when s sends it; none for an unknown
-// body.
+// holdsSecret reports whether any layout has a field that is called secret.
+func (p *Packet) holdsSecret() (found bool) {
+	for _, layouts := range p.layouts {
+		for _, l := range layouts {
+			if l.proto != nil {
+				found = found || l.proto.strictest() == Secret
+				continue
+			}
+			walkOps(l.code.ops, func(o *op) { found = found || o.field != nil && o.field.Redact == Secret })
+		}
+	}
+	return found
+}
+
+// Of returns the layouts of the packet when s sends it; they are the same for each
+// sender unless the layout depends on it. The first is the default, the others are
+// disputed. None is an unknown body.
 func (p *Packet) Of(s Sender) []*Layout {
 	if p == nil {
 		return nil
 	}
-	return p.Layouts[s]
+	p.settle()
+	return p.layouts[s]
 }
 
 // Port is a port on which a protocol is usually found.

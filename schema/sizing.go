@@ -3,6 +3,7 @@ package schema
 import (
 	"slices"
 	"strconv"
+	"sync"
 
 	"opscope/schema/wire"
 )
@@ -15,17 +16,19 @@ import (
 // once loaded.
 type sizes struct {
 	of     [3][256]*sizing
-	faults [3][256]*wire.Error // for an opcode without a size
+	faults func() *[3][256]*wire.Error // for an opcode without a size
 }
 
 // sizing is how the size of one packet follows from its first bytes.
 type sizing struct {
 	packet *Packet
-	fixed  int   // the size, or 0 where it is computed
-	size   *expr // otherwise
-	lead   []*op // the fields that size looks at, and what stands before them
-	slots  int
-	clear  []int
+	fixed  int          // the size, or 0 where it is computed
+	settle func() error // otherwise: sets what follows, once
+
+	size  *expr
+	lead  []*op // the fields that size looks at, and what stands before them
+	slots int
+	clear []int
 }
 
 // maxLead is how many fields may stand in front of the last that a size looks at.
@@ -39,7 +42,7 @@ func (d *draft) compileSizes() error {
 			continue
 		}
 		c := *f
-		c.sizes = &sizes{}
+		c.sizes = &sizes{faults: sync.OnceValue(d.unsized)}
 		for op := range uint64(256) {
 			for _, by := range []Sender{AnySender, Client, Server} {
 				if err := d.compileSize(&c, by, op); err != nil {
@@ -65,15 +68,11 @@ func (d *draft) compileSize(f *Framing, by Sender, opcode uint64) error {
 		}
 	}
 	if z := d.sizingOf(p, nil); z != nil {
-		if z.fixed == 0 {
-			if err := z.find(p); err != nil {
-				return err
-			}
-		}
 		f.sizes.of[by][opcode] = z
-		return nil
+		if z.fixed == 0 && p.compile == nil {
+			return z.settle()
+		}
 	}
-	f.sizes.faults[by][opcode] = d.unsized(by, opcode)
 	return nil
 }
 
@@ -85,21 +84,31 @@ func (d *draft) sized(opcode uint64, by Sender) *Packet {
 	return d.Packet(opcode, by, UDP)
 }
 
-// sizingOf returns the sizing of a packet with a `size`, without its leading
-// fields; nil for another.
+// sizingOf returns the sizing of a packet with a `size`, not settled; nil for another.
 func (d *draft) sizingOf(p *Packet, known *sizing) *sizing {
-	if known != nil || p == nil || len(p.Of(p.From)) == 0 || p.Of(p.From)[0].code.size == nil {
+	if known != nil || p == nil || p.size == nil || !p.bodied {
 		return known
 	}
-	c := p.Of(p.From)[0].code
-	if n, ok := c.size.constant(); ok {
+	if n, ok := p.size.constant(); ok {
 		return &sizing{packet: p, fixed: int(n)}
 	}
-	return &sizing{packet: p, size: c.size, slots: c.slots}
+	z := &sizing{packet: p}
+	z.settle = sync.OnceValue(z.find)
+	return z
 }
 
-// unsized says why an opcode begins no frame.
-func (d *draft) unsized(by Sender, opcode uint64) *wire.Error {
+// unsized says of each opcode, by sender, why it begins no frame.
+func (d *draft) unsized() *[3][256]*wire.Error {
+	all := new([3][256]*wire.Error)
+	for by := range all {
+		for opcode := range all[by] {
+			all[by][opcode] = d.fault(Sender(by), uint64(opcode))
+		}
+	}
+	return all
+}
+
+func (d *draft) fault(by Sender, opcode uint64) *wire.Error {
 	want := "a type that the " + by.String() + " sends"
 	if by == AnySender {
 		want = "a type of this protocol"
@@ -117,12 +126,14 @@ func (d *draft) unsized(by Sender, opcode uint64) *wire.Error {
 
 // find finds the fields that the size looks at. Their places must be known when
 // those before them are read.
-func (z *sizing) find(p *Packet) error {
-	ops := p.Of(p.From)[0].code.ops
+func (z *sizing) find() error {
+	p := z.packet
+	c := p.Of(p.From)[0].code
+	z.size, z.slots = c.size, c.slots
 	need := map[int]bool{}
 	z.size.reads(need)
 	found := map[int]bool{}
-	lead, err := z.trim(p, ops, need, found)
+	lead, err := z.trim(p, c.ops, need, found)
 	if err != nil {
 		return err
 	}
@@ -211,7 +222,7 @@ func (f *Framing) FindTyped(d *Decoder, p *Protocol, by Sender, data []byte) (Fr
 	opcode := data[0]
 	z := f.sizes.of[by][opcode]
 	if z == nil {
-		return Frame{}, f.sizes.faults[by][opcode]
+		return Frame{}, f.sizes.faults()[by][opcode]
 	}
 	size := z.fixed
 	if size == 0 {
@@ -229,6 +240,9 @@ func (f *Framing) FindTyped(d *Decoder, p *Protocol, by Sender, data []byte) (Fr
 
 // sizeOf computes the size of a packet.
 func (d *Decoder) sizeOf(f *Framing, p *Protocol, z *sizing, data []byte) (int, *wire.Error) {
+	if err := z.settle(); err != nil {
+		panic(err) // of a built-in schema: a test has settled all of it
+	}
 	if cap(d.m.slots) < z.slots {
 		d.m.slots = make([]number, z.slots)
 	}

@@ -54,12 +54,13 @@ const (
 // yamlNode is a value of a YAML document with its place. Scalars keep the text
 // as written: what it means is the notation's business, not YAML's.
 type yamlNode struct {
-	kind  yamlKind
-	text  string
-	pos   Pos // of the first character of the value, behind an opening quote
-	pairs []yamlPair
-	items []*yamlNode
-	flow  bool
+	kind   yamlKind
+	flow   bool
+	packed bool // text stands for the pairs or items, as trees.go has it
+	text   string
+	pos    Pos // of the first character of the value, behind an opening quote
+	pairs  []yamlPair
+	items  []*yamlNode
 }
 
 type yamlPair struct {

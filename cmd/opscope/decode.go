@@ -111,13 +111,13 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 func printFlags(c *cobra.Command, o *decodeOptions) {
 	f := c.Flags()
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text, json (NDJSON, an object a line), or values of -e as fields, tsv, csv, table")
-	f.StringArrayVarP(&o.columns, "field", "e", nil, "with -T fields, tsv, csv and table: a `FIELD` or key, as in -Y; repeatable")
+	repeatable(f, &o.columns, "field", "e", "with -T fields, tsv, csv and table: a `FIELD` or key, as in -Y; repeatable")
 	recordFlags(f, o)
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "print no records, only the summary and what else is asked for")
 	detailFlags(f, o)
 	f.BoolVar(&o.raw, "raw", false, "with -T json: the bytes of each record as \"raw\"")
 	f.BoolVar(&o.tables, "tables", false, "print what each session has learned, with the origin of each entry, instead of the records")
-	f.StringArrayVarP(&o.statistics, "statistics", "z", nil, "behind the records, print `TABLE` flows, opcodes, acks or tables, of all files together; repeatable")
+	repeatable(f, &o.statistics, "statistics", "z", "behind the records, print `TABLE` flows, opcodes, acks or tables, of all files together; repeatable")
 	f.StringVar(&o.summary, "summary", "", "the counters of each file on standard error, as `FORMAT` text or json; with -T json the last object of the output")
 	f.Lookup("summary").NoOptDefVal = "auto"
 	f.BoolVar(&o.check, "check", false, "tell of each packet with a wrong checksum; all are decoded and counted")
@@ -168,7 +168,7 @@ func outputFlags(f *pflag.FlagSet, o *decodeOptions) {
 
 // inputFlags adds the flags that say what is read, and how.
 func inputFlags(f *pflag.FlagSet, o *decodeOptions) {
-	f.StringArrayVarP(&o.read, "read", "r", nil, "read this `FILE`; repeatable, - is standard input")
+	repeatable(f, &o.read, "read", "r", "read this `FILE`; repeatable, - is standard input")
 	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
 	sessionFlags(f, o)
 }
@@ -178,11 +178,11 @@ func sessionFlags(f *pflag.FlagSet, o *decodeOptions) {
 	f.StringVarP(&o.packetFilter, "capture-filter", "f", "", "look only at packets that pass this capture `FILTER`, as tcpdump has it")
 	f.BoolVar(&o.copies, "no-dedup", false, "dissect a packet again that was seen at another interface, or on the way out and in")
 	f.StringVar(&o.protocol, "protocol", "", "take every flow for this `PROTOCOL`'s")
-	f.StringArrayVarP(&o.decodeAs, "decode-as", "d", nil, "give a port to a protocol, as `RULE` udp.port==7777,wulfram; repeatable")
-	f.StringArrayVar(&o.schema, "schema", nil, "read schema files of this `DIR` over the built-in ones; repeatable")
-	f.StringArrayVar(&o.proto, "proto", nil, "read the .proto files and the ids of this `DIR`: a game of its own, or more of the mmo's; repeatable")
-	f.StringArrayVarP(&o.settings, "option", "o", nil, "set an `OPTION` of a protocol, as mmo.order:be for big-endian numbers; repeatable")
-	f.StringArrayVar(&o.limit, "limit", nil, "set the limit `NAME=N`, of those that decode --help lists; repeatable")
+	repeatable(f, &o.decodeAs, "decode-as", "d", "give a port to a protocol, as `RULE` udp.port==7777,wulfram; repeatable")
+	repeatable(f, &o.schema, "schema", "", "read schema files of this `DIR` over the built-in ones; repeatable")
+	repeatable(f, &o.proto, "proto", "", "read the .proto files and the ids of this `DIR`: a game of its own, or more of the mmo's; repeatable")
+	repeatable(f, &o.settings, "option", "o", "set an `OPTION` of a protocol, as mmo.order:be for big-endian numbers; repeatable")
+	repeatable(f, &o.limit, "limit", "", "set the limit `NAME=N`, of those that decode --help lists; repeatable")
 }
 
 // decode reads the files in turn.

@@ -57,7 +57,7 @@ Exit codes: 0 both are the same; 1 they differ; 2 usage; 3 one is unreadable or 
 	f := c.Flags()
 	f.SortFlags = false
 	inputFlags(f, &o.decodeOptions)
-	f.StringArrayVar(&o.ignore, "ignore", nil, "leave this `FIELD` out; repeatable")
+	repeatable(f, &o.ignore, "ignore", "", "leave this `FIELD` out; repeatable")
 	f.StringVar(&o.golden, "golden", "", "compare one capture with the transcript in this `FILE`")
 	f.BoolVar(&o.update, "update", false, "write the transcript of --golden, and compare nothing")
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (one object)")

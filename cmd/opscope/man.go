@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 )
 
 // newMan makes the command that writes the manual pages. Their date is fixed, so
@@ -22,10 +23,24 @@ func newMan(root *cobra.Command, s streams) *cobra.Command {
 			}
 			date := time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
 			root.DisableAutoGenTag = true
+			showDefaults(root)
 			if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "opscope", Date: &date}, args[0]); err != nil {
 				return &exitError{exitInput, err}
 			}
 			return nil
 		},
+	}
+}
+
+// showDefaults has the pages show the default of a flag that may be repeated, as they do
+// of any other.
+func showDefaults(c *cobra.Command) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if _, ok := f.Value.(repeated); ok {
+			f.DefValue = "[]"
+		}
+	})
+	for _, sub := range c.Commands() {
+		showDefaults(sub)
 	}
 }

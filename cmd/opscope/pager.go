@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -85,8 +86,8 @@ func (s streams) page(c *cobra.Command, args []string) {
 	if live := c.Flags().Lookup("interface"); live != nil && live.Changed {
 		return
 	}
-	if read, err := c.Flags().GetStringArray("read"); err == nil {
-		args = append(read, args...)
+	if f := c.Flags().Lookup("read"); f != nil {
+		args = slices.Concat(f.Value.(repeated).GetSlice(), args)
 	}
 	for _, name := range args {
 		if info, err := os.Stat(name); name == "-" || err == nil && !info.IsDir() && !info.Mode().IsRegular() {

@@ -34,9 +34,9 @@ func (o *selectionOptions) flags(f *pflag.FlagSet) {
 // choiceFlags are those that choose single records, not what is around them.
 func (o *selectionOptions) choiceFlags(f *pflag.FlagSet) {
 	f.StringVarP(&o.filter, "display-filter", "Y", "", "show only records for which this `FILTER` holds: opscope help filter")
-	f.StringArrayVar(&o.only, "only", nil, "show only these messages: a `LIST` of names and opcodes, as D_ACK,0x35,33; repeatable")
-	f.StringArrayVar(&o.hide, "hide", nil, "do not show these messages: a `LIST` as of --only; repeatable")
-	f.StringArrayVar(&o.presets, "preset", nil, "take filter, lists and numbers from the preset `NAME` of the profile; repeatable")
+	repeatable(f, &o.only, "only", "", "show only these messages: a `LIST` of names and opcodes, as D_ACK,0x35,33; repeatable")
+	repeatable(f, &o.hide, "hide", "", "do not show these messages: a `LIST` as of --only; repeatable")
+	repeatable(f, &o.presets, "preset", "", "take filter, lists and numbers from the preset `NAME` of the profile; repeatable")
 	f.StringVar(&o.profile, "profile", "", "read presets from this `FILE` (default: opscope/profile.yaml in the user's configuration)")
 }
 

@@ -78,7 +78,7 @@ the counters, SIGUSR2 writes out what -w holds back, SIGHUP loads the schemas an
 	o.liveOptions.flags(f)
 	f.BoolVarP(&o.list, "list-interfaces", "D", false, "list the interfaces")
 	f.BoolVar(&o.print, "print", false, "with -w -, print the records all the same, on standard error")
-	f.StringArrayVarP(&o.rotate, "ring-buffer", "b", nil, "go on in another file after `LIMIT` filesize:KB, duration:SECONDS or packets:N, and keep files:N of them")
+	repeatable(f, &o.rotate, "ring-buffer", "b", "go on in another file after `LIMIT` filesize:KB, duration:SECONDS or packets:N, and keep files:N of them")
 	sessionFlags(f, &o.decodeOptions)
 	printFlags(c, &o.decodeOptions)
 	f.Lookup("hold").Usage = "hold output back for this `TIME`, for acknowledgements and for context (default 0)"
@@ -88,10 +88,10 @@ the counters, SIGUSR2 writes out what -w holds back, SIGHUP loads the schemas an
 
 // flags adds the flags that say what is captured.
 func (o *liveOptions) flags(f *pflag.FlagSet) {
-	f.StringArrayVarP(&o.interfaces, "interface", "i", nil, "capture on this `INTERFACE`, by name or number, or on any; repeatable")
-	f.StringArrayVar(&o.ports, "port", nil, "capture this TCP and UDP `PORT`, also behind VLAN tags, and fragments; repeatable")
+	repeatable(f, &o.interfaces, "interface", "i", "capture on this `INTERFACE`, by name or number, or on any; repeatable")
+	repeatable(f, &o.ports, "port", "", "capture this TCP and UDP `PORT`, also behind VLAN tags, and fragments; repeatable")
 	f.StringVarP(&o.write, "write", "w", "", "write the packets to this pcapng `FILE`, - for standard output")
-	f.StringArrayVarP(&o.stop, "autostop", "a", nil, "stop after `LIMIT` duration:SECONDS, packets:N, filesize:KB or files:N")
+	repeatable(f, &o.stop, "autostop", "a", "stop after `LIMIT` duration:SECONDS, packets:N, filesize:KB or files:N")
 	f.IntVar(&o.packetLimit, "packets", 0, "stop after `N` packets")
 	f.IntVarP(&o.snapLen, "snapshot-length", "s", 0, "keep at most `N` bytes of a packet, 0 for all")
 	f.BoolVarP(&o.narrow, "no-promiscuous-mode", "p", false, "take only what is for this host")

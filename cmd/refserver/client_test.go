@@ -84,16 +84,15 @@ func (p *play) compareLog(log []map[string]any) {
 	}
 	logged := map[string][]said{}
 	n := 0
-	for _, o := range log {
+	next := nextTimes(log)
+	for i, o := range log {
 		if o["type"] != "record" {
 			continue
 		}
 		dropParts(o["fields"])
 		s := saidBy(o)
-		gone, ok := left[o["dst"]]
-		late := ok && (o["time"].(string) > gone.time || last[s.route] > gone.packet)
-		if o["transport"] == "tcp" && late && len(logged[s.route]) == len(found[s.route]) {
-			continue // it was written to a connection that was no more
+		if len(logged[s.route]) == len(found[s.route]) && left.late(o, next[i], last[s.route]) {
+			continue
 		}
 		logged[s.route] = append(logged[s.route], s)
 		n++
@@ -112,10 +111,48 @@ type departure struct {
 	time   string
 }
 
-// departures lists when the clients left, by their sessions and by their addresses: when
-// they said CP_BYE, or hung up, which comes first.
-func (p *play) departures() map[any]departure {
-	left := map[any]departure{}
+// departures are when the clients left, by their sessions and by their addresses: when
+// they said CP_BYE, or hung up, with or without having read everything, which comes first.
+type departures map[any]departure
+
+// late reports whether a record of a log, which was written by the time of the next entry,
+// may have been written to a connection that was no more: its client had left by then, or
+// by the packet of the last record that did arrive.
+func (d departures) late(o map[string]any, next string, last float64) bool {
+	gone, ok := d[o["dst"]]
+	return ok && o["transport"] == "tcp" && (next > gone.time || last > gone.packet)
+}
+
+// nextTimes returns for each entry of a log the time of the first one that is later. What
+// one step of a machine writes has the time of its beginning.
+func nextTimes(log []map[string]any) []string {
+	times := make([]string, len(log))
+	now, next := "", "~" // behind all times
+	for i, o := range slices.Backward(log) {
+		if t, ok := o["time"].(string); ok && t != now {
+			if now != "" {
+				next = now
+			}
+			now = t
+		}
+		times[i] = next
+	}
+	return times
+}
+
+func TestNextTimes(t *testing.T) {
+	var log []map[string]any
+	for _, at := range []string{"1", "1", "2", "4", "4"} {
+		log = append(log, map[string]any{"time": at})
+	}
+	if got, want := nextTimes(log), []string{"2", "2", "4", "~", "~"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// departures finds out when the clients left.
+func (p *play) departures() departures {
+	left := departures{}
 	address := map[any]any{} // of the clients' connections, by session
 	for _, o := range p.all {
 		if o["dir"] != "c2s" || o["transport"] != "tcp" {
@@ -124,7 +161,7 @@ func (p *play) departures() map[any]departure {
 		if o["type"] == "record" {
 			address[o["session"]] = o["src"]
 		}
-		if o["message"] != "CP_BYE" && o["code"] != "closed" {
+		if o["message"] != "CP_BYE" && o["code"] != "closed" && o["code"] != "reset" {
 			continue
 		}
 		d := departure{packetOf(o), o["time"].(string)}

@@ -138,7 +138,6 @@ type livePlay struct {
 	notes        []string // that are usual
 	decoder      []string // arguments of opscope
 	port         int      // of the server, where it has the usual one
-	parting      string   // what each leaving bot has the server say to the others, who may have hung up: it may never be on the wire
 }
 
 var livePlays = []livePlay{
@@ -153,8 +152,8 @@ var livePlays = []livePlay{
 	},
 	{
 		protocol: "mmo", port: 7777, serve: []string{"--listen", "127.0.0.1:0", "--udp-port", "0", "--development"}, bots: []string{"--count", "3"},
-		script: mmoLive, routes: 12, notes: []string{"deprecated_packet", "development_packet", "ack_repeated"},
-		parting: "DespawnCharacter",
+		script: mmoLive, routes: 12,
+		notes:   []string{"deprecated_packet", "development_packet", "ack_repeated", "never_acknowledged"},
 		decoder: []string{"--proto", "internal/mmo/testserver/messages"},
 	},
 }
@@ -201,9 +200,6 @@ func decodedBy(t *testing.T, capture string, args ...string) []map[string]any {
 	}
 	return jsonLines(t, decoded)
 }
-
-// partners is how many bots play the games in which one leaves after the other.
-const partners = 3
 
 // recording is a game over loopback, with what is known of it.
 type recording struct {
@@ -282,13 +278,17 @@ func (r *recording) capture(tcpdump string) {
 // compare compares the records of opscope with the logs.
 func (r *recording) compare(all []map[string]any) {
 	t := r.t
-	var found []said
-	opaque := 0
+	left := (&play{t, all}).departures()
+	byRoute := map[string][]said{}
+	last := map[string]float64{} // the packet of the last record, by route
+	found, opaque := 0, 0
 	for _, o := range all {
 		switch o["type"] {
 		case "record":
-			found = append(found, saidBy(o))
-			opaque += len(found[len(found)-1].opaque)
+			s := saidBy(o)
+			byRoute[s.route], last[s.route] = append(byRoute[s.route], s), packetOf(o)
+			opaque += len(s.opaque)
+			found++
 			r.sound(o)
 		case "gap":
 			t.Errorf("a gap: %v", o)
@@ -301,16 +301,12 @@ func (r *recording) compare(all []map[string]any) {
 		}
 	}
 	sent, received := 0, 0
-	byRoute := map[string][]said{}
-	for _, f := range found {
-		byRoute[f.route] = append(byRoute[f.route], f)
-	}
 	logged := map[string][]said{}
 	acked := 0
 	for _, name := range []string{"server", "bots"} {
 		lines := jsonLines(t, r.file(name))
-		acks := acknowledged(lines)
-		for _, o := range lines {
+		acks, next := acknowledged(lines), nextTimes(lines)
+		for i, o := range lines {
 			if o["type"] != "record" {
 				continue
 			}
@@ -325,22 +321,21 @@ func (r *recording) compare(all []map[string]any) {
 				}
 				continue
 			}
+			if len(logged[s.route]) == len(byRoute[s.route]) && left.late(o, next[i], last[s.route]) {
+				continue
+			}
 			sent++
 			logged[s.route] = append(logged[s.route], s)
 		}
 	}
 	for route := range maps.Keys(byRoute) {
-		sent := logged[route]
-		for n := 1; n < partners && len(sent) > len(byRoute[route]) && sent[len(sent)-1].message == r.parting; n++ {
-			sent = sent[:len(sent)-1]
-		}
-		compareRoute(t, route, sent, byRoute[route])
+		compareRoute(t, route, logged[route], byRoute[route])
 		delete(logged, route)
 	}
 	for route, list := range logged {
 		t.Errorf("%s: %d records are not found at all", route, len(list))
 	}
-	t.Logf("%d records found; %d sent, %d received, %d acknowledged by the logs; %d opaque bytes", len(found), sent, received, acked, opaque)
+	t.Logf("%d records found; %d sent, %d received, %d acknowledged by the logs; %d opaque bytes", found, sent, received, acked, opaque)
 	if len(byRoute) != r.routes {
 		t.Errorf("records between %d pairs of ends, want %d: %v", len(byRoute), r.routes, slices.Sorted(maps.Keys(byRoute)))
 	}

@@ -89,6 +89,14 @@ func newLAN(t *testing.T) *lan {
 		l.on(i, "ip", "addr", "add", l.address(i)+"/24", "dev", "veth0")
 		l.on(i, "ip", "link", "set", "veth0", "up")
 	}
+	// Port 9 of the second host is open: an answer that it is not may come before or after the end of a capture.
+	l.within(1, func() error {
+		discard, err := net.ListenPacket("udp", ":9")
+		if err == nil {
+			t.Cleanup(func() { discard.Close() })
+		}
+		return err
+	})
 	return l
 }
 
@@ -141,6 +149,7 @@ func (l *lan) relay(host int) {
 	})
 	const addresses = 12 // bytes of the two MAC addresses
 	go func() {
+		l.pin()
 		for buf := make([]byte, 65536); ; {
 			n, err := tap.Read(buf)
 			if err != nil || n < addresses {
@@ -157,6 +166,7 @@ func (l *lan) relay(host int) {
 		l.t.Fatal(err)
 	}
 	go func() {
+		l.pin()
 		for buf := make([]byte, 65536); ; { // the kernel has taken the tag out
 			n, err := cable.Read(buf)
 			if err != nil {
@@ -270,7 +280,6 @@ const lastWords = "that was all, says the test"
 // mark sends the last datagram, which all who capture are to have seen.
 func (l *lan) mark(files ...string) {
 	l.t.Helper()
-	// Refused by the port of the other host, if that is what comes back.
 	if _, err := l.socket(0, 9).Write([]byte(lastWords)); err != nil {
 		l.t.Fatal(err)
 	}
@@ -345,13 +354,13 @@ func TestSniffGames(t *testing.T) {
 					l.bridge()
 				}
 				s.capture(tcpdump)
-				l.comparePackets("own", "dump")
+				dump := l.reordered("own", "dump")
 				if tag := []byte{0x81, 0, 0, 7}; where.name == "VLAN" && bytes.Count(l.read("own"), tag) < 100 {
 					t.Error("there are no tags")
 				}
 				l.compareLines("live", s.decoded("own"), nil)
 				// Each socket has the kernel read the clock anew.
-				l.compareLines("live", s.decoded("dump"), regexp.MustCompile(`_?time":"[^"]*"|"rtt_ms":[0-9.]+|\d+(\.\d+)?(µs|ms|s)\b`))
+				l.compareLines("live", s.decoded(dump), regexp.MustCompile(`_?time":"[^"]*"|"rtt_ms":[0-9.]+|\d+(\.\d+)?(µs|ms|s)\b`))
 				if all := jsonLines(t, l.file("live")); g.protocol != "netrek" {
 					s.compare(all)
 				} else {
@@ -383,11 +392,10 @@ func (s *sniffed) capture(tcpdump string) {
 	sniff := l.sniff(append(append(args, s.decoder...), filter)...)
 
 	serve, bots := s.apart()
-	// All who send do so on one processor: of packets on two, one socket may see this one
-	// first, and another socket that one.
-	server := start(t, l.command(1, append([]string{"taskset", "-c", processor(t), l.self, "serve", s.protocol, "--log", l.file("server")}, serve...)...))
+	// All who send do so on one processor: of packets on two, the second may overtake the first.
+	server := start(t, l.command(1, append([]string{"taskset", "-c", strconv.Itoa(processor()), l.self, "serve", s.protocol, "--log", l.file("server")}, serve...)...))
 	server.until("listening on ")
-	play := start(t, l.command(0, append([]string{"taskset", "-c", processor(t), l.self, "bot", s.protocol, "--log", l.file("bots")}, bots...)...))
+	play := start(t, l.command(0, append([]string{"taskset", "-c", strconv.Itoa(processor()), l.self, "bot", s.protocol, "--log", l.file("bots")}, bots...)...))
 	select {
 	case <-play.ended:
 	case <-time.After(4 * patience):
@@ -419,16 +427,26 @@ func (l *lan) read(name string) []byte {
 }
 
 // processor is the number of one that this process may use.
-func processor(t *testing.T) string {
+var processor = sync.OnceValue(func() int {
 	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		t.Fatal(err)
+	if err := unix.SchedGetaffinity(os.Getpid(), &set); err != nil {
+		panic(err)
 	}
 	n := 0
 	for !set.IsSet(n) {
 		n++
 	}
-	return strconv.Itoa(n)
+	return n
+})
+
+// pin has the calling goroutine run on that processor until it ends.
+func (l *lan) pin() {
+	runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+	var set unix.CPUSet
+	set.Set(processor())
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		l.t.Error(err)
+	}
 }
 
 // apart returns the arguments of the server and the bots of a game over two hosts. Lords
@@ -452,17 +470,39 @@ func (s *sniffed) apart() (serve, bots []string) {
 	return serve, append(bots, "--script", s.file("script"))
 }
 
-// comparePackets wants two captures to have the same packets in the same order.
-func (l *lan) comparePackets(got, want string) {
+// reordered wants the recording of opscope and that of tcpdump to have the same packets, and
+// returns a file that has those of tcpdump in the order of opscope. Of two packets that two
+// processors carry at once, one socket may see this one first, and another socket that one:
+// a timer of the kernel is enough to have one sent beside the other.
+func (l *lan) reordered(own, dump string) string {
 	l.t.Helper()
-	g, w := l.packets(got), l.packets(want)
-	for i := range max(len(g), len(w)) {
-		if i >= len(g) || i >= len(w) || g[i] != w[i] {
-			l.t.Fatalf("packet %d: of %d %q, of %d %q\ngot  %s\nwant %s", i+1, len(g), got, len(w), want,
-				append(g, "none")[min(i, len(g))], append(w, "none")[min(i, len(w))])
+	const header, recordHeader, stored = 24, 16, 8
+	at := map[string][][]byte{} // the records of the file, by packet
+	file := l.read(dump)
+	sorted, rest := slices.Clone(file[:header]), file[header:]
+	for _, p := range l.packets(dump) {
+		n := recordHeader + binary.NativeEndian.Uint32(rest[stored:])
+		at[p], rest = append(at[p], rest[:n]), rest[n:]
+	}
+	packets := l.packets(own)
+	moved := 0
+	for i, p := range packets {
+		if len(at[p]) == 0 {
+			l.t.Fatalf("packet %d of %q is not in %q: %s", i+1, own, dump, p)
+		}
+		if !bytes.HasPrefix(file[len(sorted):], at[p][0]) {
+			moved++
+		}
+		sorted, at[p] = append(sorted, at[p][0]...), at[p][1:]
+	}
+	for p, left := range at {
+		if len(left) > 0 {
+			l.t.Fatalf("of %q, %q lacks %d: %s", dump, own, len(left), p)
 		}
 	}
-	l.t.Logf("%d packets", len(g))
+	l.t.Logf("%d packets, %d of them in another order", len(packets), moved)
+	l.write(dump+".sorted", string(sorted))
+	return dump + ".sorted"
 }
 
 func (l *lan) packets(name string) (list []string) {

@@ -57,7 +57,7 @@ func (l *lan) verdicts() (states map[string]string, records int) {
 
 // game is a line for the shell: a server, and bots once it listens.
 func (l *lan) game(protocol, serve string) string {
-	one := "taskset -c " + processor(l.t) + " " + l.self // see sniffed.capture
+	one := fmt.Sprint("taskset -c ", processor(), " ", l.self) // see sniffed.capture
 	return fmt.Sprintf(`%s serve %s %s 2>%[4]s & server=$!
 until grep -qs "listening on" %[4]s; do kill -0 $server || exit 9; sleep 0.1; done
 %[1]s bot %[2]s --count 2 && kill -INT $server && wait $server`, one, protocol, serve, l.file("server"))

@@ -13,6 +13,10 @@ import (
 // less costs system calls, more falls out of the processor's cache.
 const windowSize = 1 << 20
 
+// firstWindow is its size until a file has filled it: most captures that somebody looks at
+// are small, and what is allocated at the start brings the first collection of garbage on.
+const firstWindow = 64 << 10
+
 // window is the part of a file that is in memory: one buffer, filled by read and
 // walked in place. What it hands out is valid until the next call of a method.
 type window struct {
@@ -24,7 +28,7 @@ type window struct {
 }
 
 func newWindow(r io.Reader) *window {
-	return &window{r: r, buf: make([]byte, windowSize)}
+	return &window{r: r, buf: make([]byte, firstWindow)}
 }
 
 // offset returns the position in the file of the next byte.
@@ -57,11 +61,11 @@ func (w *window) skip(n int64) int64 {
 }
 
 // fill moves the unused bytes to the front of the buffer, enlarges it if it has
-// to, and reads until n bytes are there or reading ends.
+// to or was full, and reads until n bytes are there or reading ends.
 func (w *window) fill(n int) {
 	dst := w.buf
-	if n > len(dst) {
-		dst = make([]byte, n)
+	if n > len(dst) || w.end == len(dst) && len(dst) < windowSize {
+		dst = make([]byte, max(n, windowSize))
 	}
 	copy(dst, w.buf[w.start:w.end])
 	w.base += int64(w.start)

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // explain returns the error of an expression, with what was meant where that shows: a
@@ -14,10 +15,10 @@ func (l *Language) explain(expression string, err error) error {
 	switch {
 	case isCaptureFilter(expression):
 		return errors.New(captureFilterText(expression))
-	case wiresharkName.MatchString(expression):
-		word := wiresharkName.FindString(expression)
+	case wiresharkName().MatchString(expression):
+		word := wiresharkName().FindString(expression)
 		return fmt.Errorf("%w\n%s is Wireshark's; here: %s", err, word, wiresharkNames[word])
-	case bareAddress.MatchString(expression):
+	case bareAddress().MatchString(expression):
 		return fmt.Errorf("%w\naddresses and times stand in quotes: src == \"10.0.0.2\"", err)
 	case strings.Contains(err.Error(), `Operator("=")`):
 		return fmt.Errorf("%w\n== compares", err)
@@ -30,7 +31,11 @@ func (l *Language) explain(expression string, err error) error {
 var captureWords = strings.Fields("tcp udp icmp icmp6 ip ip6 arp ether vlan host net port portrange src dst " +
 	"proto less greater broadcast multicast and or not && || !")
 
-var captureValue = regexp.MustCompile(`^(\d+(-\d+)?|[\d.]+(/\d+)?|[0-9a-fA-F:]*:[0-9a-fA-F:]*(/\d+)?)$`)
+// captureValue is a number or an address. Expressions are compiled when one is needed, and
+// not at each start.
+var captureValue = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\d+(-\d+)?|[\d.]+(/\d+)?|[0-9a-fA-F:]*:[0-9a-fA-F:]*(/\d+)?)$`)
+})
 
 // isCaptureFilter reports whether an expression is made of the words of a capture
 // filter, and of at least one that a display filter has not.
@@ -40,7 +45,7 @@ func isCaptureFilter(expression string) bool {
 		switch {
 		case slices.Contains(captureWords, word):
 			named = named || !slices.Contains([]string{"and", "or", "not", "&&", "||", "!"}, word)
-		case !captureValue.MatchString(word):
+		case !captureValue().MatchString(word):
 			return false
 		}
 	}
@@ -56,11 +61,13 @@ func captureFilterText(expression string) string {
 }
 
 // primitive is one test of a capture filter with what a display filter has for.
-var primitive = regexp.MustCompile(`^(?:(tcp|udp)\b *)?(?:(src|dst)\b *)?(?:(port|host)? *([\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*))?$`)
+var primitive = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:(tcp|udp)\b *)?(?:(src|dst)\b *)?(?:(port|host)? *([\d.]+|[0-9a-fA-F:]*:[0-9a-fA-F:]*))?$`)
+})
 
 // translate returns a display filter for a simple capture filter, else "".
 func translate(expression string) string {
-	m := primitive.FindStringSubmatch(strings.Join(strings.Fields(expression), " "))
+	m := primitive().FindStringSubmatch(strings.Join(strings.Fields(expression), " "))
 	if m == nil || m[1] == "" && m[4] == "" || m[2] != "" && m[4] == "" {
 		return ""
 	}
@@ -95,6 +102,10 @@ var wiresharkNames = map[string]string{
 }
 
 var (
-	wiresharkName = regexp.MustCompile(`\b(?:(?:tcp|udp)\.(?:port|srcport|dstport)|ip(?:v6)?\.(?:addr|src|dst)|frame\.(?:number|time))\b`)
-	bareAddress   = regexp.MustCompile(`(?:^|[^"'\d.])\d+\.\d+\.\d+|==\s*\d{4}-\d\d-\d\d`)
+	wiresharkName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\b(?:(?:tcp|udp)\.(?:port|srcport|dstport)|ip(?:v6)?\.(?:addr|src|dst)|frame\.(?:number|time))\b`)
+	})
+	bareAddress = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?:^|[^"'\d.])\d+\.\d+\.\d+|==\s*\d{4}-\d\d-\d\d`)
+	})
 )

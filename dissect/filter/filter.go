@@ -52,8 +52,8 @@ func NewLanguage(protocols []*schema.Protocol, privacy dissect.Privacy) *Languag
 // addPacket adds the fields of all layouts of a packet.
 func addPacket(n *name, k *schema.Packet, p dissect.Privacy) {
 	var done []*schema.Layout
-	for _, layouts := range k.Layouts {
-		for _, layout := range layouts {
+	for _, by := range []schema.Sender{schema.AnySender, schema.Client, schema.Server} {
+		for _, layout := range k.Of(by) {
 			if slices.Contains(done, layout) {
 				continue
 			}

@@ -2,7 +2,8 @@
 //
 // To add one:
 //
-//  1. Write its layouts, with their sources, in schema/protocols/NAME/.
+//  1. Write its layouts, with their sources, in schema/protocols/NAME/, and then
+//     go generate ./schema, as after each change of them.
 //  2. Write its state and its quirks in dissect/NAME: a dissect.Protocol, whose
 //     Open returns a dissect.Conversation. wulfram is an example with everything.
 //  3. Add it to All below.

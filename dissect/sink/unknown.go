@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"opscope/dissect"
@@ -259,10 +260,12 @@ func (u *Unknown) left(r *dissect.Record, k what) {
 
 // element finds the index of an array's element in a path. Fields of all elements
 // are one row.
-var element = regexp.MustCompile(`\[\d+\]`)
+var element = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\[\d+\]`)
+})
 
 func (u *Unknown) fail(r *dissect.Record, k what) {
-	k.path, k.kind = element.ReplaceAllString(r.Err.Path, "[]"), r.Err.Kind.String()
+	k.path, k.kind = element().ReplaceAllString(r.Err.Path, "[]"), r.Err.Kind.String()
 	row, ok := u.failures.row(k, func() *Failure {
 		f := &Failure{
 			Protocol: r.Protocol, Direction: r.Direction.String(), Message: r.Message, Path: strings.Clone(k.path), Kind: k.kind,

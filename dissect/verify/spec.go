@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -359,11 +360,13 @@ func (x *loader) head(n node, given map[string]node, kind string) (r *Rule, per 
 // sentence makes a sentence of a name.
 func sentence(name string) string { return strings.TrimSuffix(name, ".") + "." }
 
-var notInIDs = regexp.MustCompile(`[^a-z0-9]+`)
+var notInIDs = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[^a-z0-9]+`)
+})
 
 // slug makes an id of a name.
 func slug(name string) string {
-	return strings.Trim(notInIDs.ReplaceAllString(strings.ToLower(name), "_"), "_")
+	return strings.Trim(notInIDs().ReplaceAllString(strings.ToLower(name), "_"), "_")
 }
 
 // watchOf returns what makes the watch of a check.
@@ -481,7 +484,9 @@ func (x *loader) step(n node, known []string) (s step, err error) {
 	return s, err
 }
 
-var variableName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+var variableName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+})
 
 // captures takes which fields are kept, under which names.
 func (x *loader) captures(n node) (list []captured, err error) {
@@ -493,7 +498,7 @@ func (x *loader) captures(n node) (list []captured, err error) {
 		if err != nil {
 			return err
 		}
-		if !variableName.MatchString(name) {
+		if !variableName().MatchString(name) {
 			return x.errorf(value, "%q is no name of a value: want such as player_id", name)
 		}
 		if _, err := x.language.Compile(field); err != nil { // a field stands for whether it is there
@@ -513,7 +518,9 @@ func namesOf(list []captured) (names []string) {
 }
 
 // variable is where a filter has a value that was captured.
-var variable = regexp.MustCompile(`\$[a-z][a-z0-9_]*`)
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$[a-z][a-z0-9_]*`)
+})
 
 // query compiles a filter, in which $NAME stands for values that were captured before.
 func (x *loader) query(n node, known []string) (*query, error) {
@@ -522,7 +529,7 @@ func (x *loader) query(n node, known []string) (*query, error) {
 		return nil, err
 	}
 	q := &query{text: text, language: x.language}
-	for _, v := range variable.FindAllString(text, -1) {
+	for _, v := range variable().FindAllString(text, -1) {
 		if !slices.Contains(known, v[1:]) {
 			return nil, x.errorAt(at, "%s: nothing before it captures %s%s", v, v[1:], schema.Hint(v[1:], slices.Clone(known)))
 		}
@@ -535,7 +542,7 @@ func (x *loader) query(n node, known []string) (*query, error) {
 	// Nobody knows yet whether the values are numbers or words: one of them has to do, in
 	// the same columns.
 	as := func(value string) error {
-		_, err := x.language.Compile(variable.ReplaceAllStringFunc(text, func(v string) string {
+		_, err := x.language.Compile(variable().ReplaceAllStringFunc(text, func(v string) string {
 			return value + strings.Repeat(" ", len(v)-len(value))
 		}))
 		return err

@@ -30,7 +30,7 @@ func (q *query) matches(r *dissect.Record, values map[string]string) bool {
 	if q.fixed != nil {
 		return q.fixed.Match(r)
 	}
-	text := variable.ReplaceAllStringFunc(q.text, func(v string) string { return values[v[1:]] })
+	text := variable().ReplaceAllStringFunc(q.text, func(v string) string { return values[v[1:]] })
 	if text != q.filled {
 		f, err := q.language.Compile(text)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"sync"
 
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -44,7 +45,7 @@ func (c *Chart) Write(w io.Writer, f Format) error {
 		}
 		// What stands in front of the element belongs to a file of its own.
 		picture := svg.Bytes()[bytes.Index(svg.Bytes(), []byte("<svg")):]
-		return page.Execute(w, struct {
+		return page().Execute(w, struct {
 			*Chart
 			Picture template.HTML
 		}{c, template.HTML(picture)})
@@ -64,7 +65,11 @@ func (c *Chart) writeSVG(w io.Writer, all []panel) error {
 //go:embed page.html
 var pageText string
 
-var page = template.Must(template.New("page").Funcs(template.FuncMap{"seconds": func(s float64) string { return fmt.Sprintf("%.6f", s) }}).Parse(pageText))
+// page is parsed when one is written.
+var page = sync.OnceValue(func() *template.Template {
+	seconds := func(s float64) string { return fmt.Sprintf("%.6f", s) }
+	return template.Must(template.New("page").Funcs(template.FuncMap{"seconds": seconds}).Parse(pageText))
+})
 
 // Count sums up a lane in numbers.
 type Count struct{ Sent, Again, Acked, Lost, Missing int }

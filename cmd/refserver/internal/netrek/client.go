@@ -135,6 +135,9 @@ func (b *bot) handle(now time.Time, r machine.Record) {
 	case "SP_UDP_REPLY":
 		b.replied(now, netip.AddrPort{}, v)
 	case "SP_PING":
+		if !b.leaving.IsZero() {
+			return // it has said CP_BYE
+		}
 		b.send("CP_PING_RESPONSE", schema.Values{
 			"number": v.Number("number"), "pingme": 1, "cp_sent": b.udp.sent, "cp_recv": b.udp.received,
 		})
