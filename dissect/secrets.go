@@ -24,14 +24,19 @@ type Secrets struct {
 	// Most is how many values are kept; the oldest makes room. 0 is the default.
 	Most int
 
-	values [][]byte // in the order in which they came
-	forms  [][]byte // of all values, what to look for
-	// shift is how far a search may move on by the two bytes it sees, for forms cut to
-	// the length of the shortest, as Wu and Manber do it. pairs is which two bytes these have
-	// anywhere: most records have none of them where a form must, and it is small.
-	shift    []uint8
-	pairs    [shiftSize / 64]uint64
+	values   [][]byte // in the order in which they came
+	forms    [][]byte // of all values, what to look for
+	search   *search  // nil as long as there are no values
 	shortest int
+}
+
+// search is what a search looks up, for forms cut to the length of the shortest.
+type search struct {
+	// pairs is which two bytes the forms have anywhere. It is small, and most records have
+	// none of them where a form must.
+	pairs [shiftSize / 64]uint64
+	// shift is how far a search may move on by the two bytes it sees, as Wu and Manber do it.
+	shift [shiftSize]uint8
 }
 
 const (
@@ -113,19 +118,20 @@ func (s *Secrets) compile() {
 	for _, f := range s.forms {
 		s.shortest = min(s.shortest, len(f))
 	}
-	if s.shift == nil {
-		s.shift = make([]uint8, shiftSize)
+	if s.search == nil {
+		s.search = new(search)
 	}
-	clear(s.pairs[:])
+	shift, pairs := &s.search.shift, &s.search.pairs
+	clear(pairs[:])
 	last := s.shortest - 2 // where the last pair of a form's head begins
-	for i := range s.shift {
-		s.shift[i] = uint8(last + 1)
+	for i := range shift {
+		shift[i] = uint8(last + 1)
 	}
 	for _, f := range s.forms {
 		for at := range last + 1 {
 			h := pair(f[at], f[at+1])
-			s.shift[h] = min(s.shift[h], uint8(last-at))
-			s.pairs[h>>6] |= 1 << (h & 63)
+			shift[h] = min(shift[h], uint8(last-at))
+			pairs[h>>6] |= 1 << (h & 63)
 		}
 	}
 }
@@ -224,10 +230,10 @@ func (s *Secrets) WithinBytes(data []byte) bool {
 
 // find returns where the first value from an index on is, and its length; 0 without one.
 func find[T string | []byte](s *Secrets, data T, from int) (at, n int) {
-	last, shift := s.shortest-2, (*[shiftSize]uint8)(s.shift)
+	last, shift, pairs := s.shortest-2, &s.search.shift, &s.search.pairs
 	i := from + last
 	for ; i+1 < len(data); i += last + 1 { // a form covers one of these pairs
-		if h := pair(data[i], data[i+1]); s.pairs[h>>6]>>(h&63)&1 != 0 {
+		if h := pair(data[i], data[i+1]); pairs[h>>6]>>(h&63)&1 != 0 {
 			break
 		}
 	}
