@@ -168,7 +168,7 @@ type Record struct {
 	Packet   *schema.Packet
 	Layout   *schema.Layout
 	Envelope Envelope
-	Stream   int           // the same for records whose sequences count together, 0 where none counts
+	Stream   int           // from 1 in each capture: the records whose sequences count together; 0 where none counts
 	Context  schema.Origin // the least sure table entry that the body was read with
 	Head     schema.Tree   // fields of the envelope beside those in Envelope, where it has more; as Body
 	Body     schema.Tree   // decoded fields; positions count from the start of Raw

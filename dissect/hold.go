@@ -471,6 +471,35 @@ func (h *Hold) see(t time.Time) {
 	}
 }
 
+// each hands over the records that are held, oldest first, with the numbers that they will
+// have if no datagram that waits brings others.
+func (h *Hold) each(write func(*Record) error) error {
+	file, n := h.file, h.n
+	for e := h.root.next; e != &h.root; e = e.next {
+		if e.deferred != nil {
+			continue
+		}
+		if e.record.File != file {
+			file, n = e.record.File, 0
+		}
+		if e.record.Type == FrameRecord {
+			n++
+			e.record.N = n
+		}
+		err := write(&e.record)
+		if e.record.N = 0; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Stream returns the number of another stream, for Record.Stream.
+func (h *Hold) Stream() int {
+	h.runs++
+	return h.runs
+}
+
 // index finds r among those that were taken: nearly always the last one.
 func (h *Hold) index(r *Record) int {
 	for i := len(h.out) - 1; i >= 0; i-- {

@@ -46,6 +46,9 @@ type Options struct {
 	File   int // index of the first capture among the inputs
 	Limits Limits
 	Check  bool // tell of each packet with a wrong checksum
+	// Skim says that nobody looks at the values of bodies, which need not be there where no
+	// session learns from them. All else of a record is the same.
+	Skim bool
 	// Traffic takes what the packets of each flow amounted to, once it is forgotten, its
 	// session begins anew, or the capture ends; nil for nobody. It is valid during the call.
 	Traffic func(*Traffic)
@@ -66,6 +69,7 @@ type Pipeline struct {
 	hold    *Hold
 	tally   tally
 	file    int
+	running *run        // for Snapshot
 	stale   atomic.Bool // the schemas are to be loaded anew
 }
 
@@ -125,6 +129,7 @@ func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 	r := &run{
 		Pipeline: p, names: map[Protocol]string{}, schemas: map[Protocol]*schema.Protocol{}, below: map[Protocol]*schema.Protocol{},
 		live: map[hosts][]*Session{}, expected: map[netip.AddrPort][]*Session{},
+		scratch: Scratch{Skim: p.options.Skim},
 	}
 	if err := r.load(); err != nil {
 		return nil, err
@@ -132,8 +137,9 @@ func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 	r.link.Owned = r.owned
 	r.limit()
 	before := p.hold.Stats()
-	p.tally.summary = &r.summary
+	p.tally.summary, p.running = &r.summary, r
 	err := r.loop(ctx, src)
+	p.running = nil
 	if end := r.end(); err == nil {
 		err = end
 	}
@@ -207,6 +213,7 @@ type Scratch struct {
 	Decoder schema.Decoder
 	Trial   schema.Decoder // for looking ahead
 	Tree    schema.Tree    // likewise
+	Skim    bool           // see Options
 }
 
 type portKey struct {
@@ -866,7 +873,7 @@ func (r *run) end() error {
 	}
 	r.sink(r.hold.Close())
 	r.tally.settle()
-	r.hold.remembered, r.hold.remembers = 0, nil // the next capture has sessions of its own
+	r.hold.remembered, r.hold.remembers, r.hold.runs = 0, nil, 0 // the next capture has sessions of its own
 	return r.err
 }
 

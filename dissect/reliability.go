@@ -210,8 +210,7 @@ func (s *SequenceStream) Reset(joined bool) {
 	s.cut = false
 	s.ignored, s.unseen = s.ignored[:0], s.unseen[:0]
 	s.restart = restart{}
-	s.hold.runs++
-	s.run = s.hold.runs
+	s.run = s.hold.Stream()
 	s.answered, s.joined, s.started = false, joined, false
 	if !joined {
 		s.begin(s.rules.Start)

@@ -62,17 +62,25 @@ func (r *run) wireBytes() int64 {
 
 // account tells what a flow has counted, and has it begin anew.
 func (r *run) account(f *Flow) {
-	counted, odd := f.traffic, f.segments
+	t, counted := r.trafficOf(f)
 	f.traffic = traffic{}
 	if f.state == accepted {
 		f.segments = Segments{} // else they are still to be added to the summary
 	}
-	if r.options.Traffic == nil || counted.packets == [2]int{} {
-		return
+	if counted && r.options.Traffic != nil {
+		r.options.Traffic(&t)
 	}
-	t := Traffic{
-		File: r.file, Flow: f.ID, Transport: f.Transport, First: counted.first, Last: counted.last,
-		Packets: counted.packets, Bytes: counted.bytes, Segments: odd, Ending: f.ending,
+}
+
+// trafficOf returns what a flow has counted since it was last accounted for, and whether
+// that is anything.
+func (r *run) trafficOf(f *Flow) (t Traffic, counted bool) {
+	if f.traffic.packets == [2]int{} {
+		return t, false
+	}
+	t = Traffic{
+		File: r.file, Flow: f.ID, Transport: f.Transport, First: f.traffic.first, Last: f.traffic.last,
+		Packets: f.traffic.packets, Bytes: f.traffic.bytes, Segments: f.segments, Ending: f.ending,
 	}
 	t.Client, t.Server = f.ends()
 	if f.client == 1 {
@@ -87,5 +95,22 @@ func (r *run) account(f *Flow) {
 	} else if f.protocol != nil {
 		t.Protocol = r.names[f.protocol]
 	}
-	r.options.Traffic(&t)
+	return t, true
+}
+
+// Snapshot tells what Run has found in its capture up to now, and changes nothing: it hands
+// the records that are held back to write, as they stand, and what the packets of the flows
+// amount to that are not accounted for to traffic. What it returns is valid until Run goes
+// on. It is for the source, in a call of Next.
+func (p *Pipeline) Snapshot(write func(*Record) error, traffic func(*Traffic)) (*Result, error) {
+	r := p.running
+	if err := r.hold.each(write); err != nil {
+		return nil, err
+	}
+	for f := r.flows.first; f != nil; f = f.next {
+		if t, counted := r.trafficOf(f); counted {
+			traffic(&t)
+		}
+	}
+	return &Result{Summary: r.summary, Sessions: r.allSessions(), Dropped: r.dropped}, nil
 }

@@ -64,8 +64,10 @@ type op struct {
 	valid  *expr
 	remark Remark // where valid fails
 
-	body    []*op // members, the element, the optional value
-	clear   []int // slots that are zero when a member is absent
+	body    []*op   // members, the element, the optional value
+	plan    []stage // of the body
+	blind   *stage  // of an array: see blindly
+	clear   []int   // slots that are zero when a member is absent
 	args    []*expr
 	params  []int // slots of the parameters
 	on      *expr
@@ -87,11 +89,13 @@ type opCase struct {
 	high  uint64
 	other bool
 	ops   []*op
+	plan  []stage // of the ops
 }
 
 // code is a compiled layout.
 type code struct {
 	ops   []*op
+	plan  []stage // of the ops
 	slots int
 	clear []int
 	env   []envRead
@@ -303,15 +307,17 @@ func (d *draft) compileBody(e *packetDecl, b *bodyDecl) (*Layout, error) {
 	if _, err := a.list(ops, place{}, func(i int) Pos { return b.fields[i].typePos() }); err != nil {
 		return nil, err
 	}
-	c.settle(ops)
+	l.code.plan = c.settle(ops)
+	l.code.size.fold()
 	l.code.order = lastOrder(ops, d.Order)
 	l.code.slots, l.code.env = c.slots, c.env
 	l.code.clear = c.usedOf(scope.clear)
 	return l, nil
 }
 
-// settle forgets the slots that no expression looks at.
-func (c *compiler) settle(ops []*op) {
+// settle forgets the slots that no expression looks at, folds the expressions, and
+// returns the plan of the ops.
+func (c *compiler) settle(ops []*op) []stage {
 	walkOps(ops, func(o *op) {
 		if o.slot >= 0 && !c.used[o.slot] {
 			o.slot = -1
@@ -321,6 +327,18 @@ func (c *compiler) settle(ops []*op) {
 			o.minBits = minimum(o.body)
 		}
 	})
+	walkOps(ops, (*op).fold)
+	return plan(ops)
+}
+
+// fold folds the expressions of a field.
+func (o *op) fold() {
+	for _, e := range []*expr{o.width, o.size, o.each, o.value, o.cond, o.at, o.valid, o.on} {
+		e.fold()
+	}
+	for _, a := range o.args {
+		a.fold()
+	}
 }
 
 func (c *compiler) usedOf(slots []int) []int {
@@ -1070,6 +1088,9 @@ func (s *listScope) lookupState(e *expr) error {
 		return errorAt(e.pos, "state.%s takes %s", t.Name, map[bool]string{true: "a key in [ ]", false: "no key"}[t.Key != ""])
 	}
 	e.op, e.table = opState, table
+	if len(e.args) == 0 {
+		e.op = opEntry
+	}
 	if len(e.path) == 2 {
 		if len(t.Columns) != 1 {
 			return errorAt(e.pos, "state.%s has several members: %s", t.Name, strings.Join(t.Columns, ", "))

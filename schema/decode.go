@@ -44,6 +44,10 @@ type Decoder struct {
 	t       *Tree
 	far     int // where reading left off to go on elsewhere, at the furthest
 	missing bool
+	skims   bool   // no node is made
+	skimmed int    // values of the body that are not in the tree
+	unseen  []Node // these, in turn
+	empty   Tree   // of a body that is skimmed
 
 	proto  protoWalk
 	bounds Bounds
@@ -61,24 +65,14 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 		return d.protobuf(p, message, l.proto.message(), t, from, to)
 	}
 	c := l.code
-	if cap(d.m.slots) < c.slots {
-		d.m.slots = make([]number, c.slots)
-	}
-	d.m.slots = d.m.slots[:c.slots]
-	for _, s := range c.clear {
-		d.m.slots[s] = number{}
-	}
-	d.m.p, d.m.state, d.m.index = p, d.State, 0
-	d.m.origin, d.m.failed, d.m.fault = NoOrigin, false, ""
-	d.missing, d.far, d.Remarks, d.t = false, 0, d.Remarks[:0], t
-	d.bounds = p.limits()
-	d.r = wire.NewReader(t.Data[:(to+7)>>3], p.Name, d.Short)
+	d.begin(p, c.slots, c.clear)
+	d.m.origin, d.missing, d.far, d.skimmed, d.Remarks, d.t = NoOrigin, false, 0, 0, d.Remarks[:0], t
+	d.r.Reset(t.Data[:(to+7)>>3], p.Name, d.Short)
 	d.r.Seek(from)
-	d.m.r = &d.r
 	for _, e := range c.env {
 		d.m.slots[e.slot] = integer(int64(d.Envelope.Number(e.name, t.Data)))
 	}
-	ok := d.list(c.ops)
+	ok := d.follow(c.plan)
 	if ok && c.size != nil {
 		d.padTo(c.order, d.m.eval(c.size).asInt())
 	} else if ok && p.BitAlign {
@@ -91,10 +85,39 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 	return nil
 }
 
+// Skim is Decode without the values: the error is the same, and so are End, Origin,
+// Remarks and Missing. The data is not kept.
+func (d *Decoder) Skim(p *Protocol, message string, l *Layout, data []byte, from, to int) *wire.Error {
+	d.empty.Reset(data)
+	d.skims = l.proto == nil // what is repeated and what is absent is told by the nodes
+	err := d.Decode(p, message, l, &d.empty, from, to)
+	d.skims, d.empty.Data = false, nil
+	return err
+}
+
+// begin makes the machine ready for a layout with so many slots, some of which are zero
+// until a field is there.
+func (d *Decoder) begin(p *Protocol, slots int, clear []int) {
+	if p != d.m.p {
+		d.m.p, d.bounds = p, p.limits()
+	}
+	if cap(d.m.slots) < slots {
+		d.m.slots = make([]number, slots)
+	}
+	d.m.slots = d.m.slots[:slots]
+	for _, s := range clear {
+		d.m.slots[s] = number{}
+	}
+	d.m.state, d.m.index, d.m.failed, d.m.fault, d.m.r = d.State, 0, false, "", &d.r
+}
+
 // pad skips to the next byte. Padding that is not zero is kept, and remarked on.
 func (d *Decoder) pad(o wire.Order) {
 	off := d.r.Pos()
 	n := -off & 7
+	if n == 0 {
+		return
+	}
 	if v := d.r.Uint(n, o); v != 0 {
 		d.add(paddingField, Uint, off).set(v, n)
 		d.remark("padding_nonzero", strconv.Itoa(n)+" padding bits are not zero")
@@ -130,34 +153,27 @@ func (d *Decoder) remark(code, text string) {
 	d.Remarks = append(d.Remarks, Remark{code, text})
 }
 
-// add appends the node of a field that began at a bit and ends here.
+// add appends the node of a field that began at a bit and ends here. It is valid until
+// the next one.
 func (d *Decoder) add(f *Field, kind ValueKind, off int) *Node {
-	nodes := append(d.t.Nodes, Node{})
-	d.t.Nodes = nodes
-	n := &nodes[len(nodes)-1]
-	n.Field, n.Kind, n.Sel = f, kind, -1
-	n.Off, n.Len = int32(off), int32(d.r.Pos()-off)
+	n := &d.room(1)[0]
+	n.begin(f, kind, off, d.r.Pos()-off)
 	return n
+}
+
+// values returns how many values there are so far.
+func (d *Decoder) values() int { return len(d.t.Nodes) + d.skimmed }
+
+// begin makes n a node without a value. It sets each field by itself: a literal would be
+// put together elsewhere first, and copied, which takes longer than all else.
+func (n *Node) begin(f *Field, kind ValueKind, off, bits int) {
+	n.Field, n.Num, n.Raw = f, 0, 0
+	n.Off, n.Len, n.Body, n.BodyLen, n.Size = int32(off), int32(bits), 0, 0, 0
+	n.Kind, n.Bits, n.Sel, n.Kept = kind, 0, -1, false
 }
 
 // set sets the value of a number and its width on the wire.
 func (n *Node) set(v uint64, bits int) { n.Num, n.Bits = v, uint8(bits) }
-
-// list decodes the fields of a list and reports whether there was no error.
-func (d *Decoder) list(ops []*op) bool {
-	for _, o := range ops {
-		if o.cond != nil && o.cond.op == opFlag && d.m.flag(o.cond) == 0 {
-			continue // the commonest condition, without a call
-		}
-		if !d.field(o) {
-			if o.field != nil {
-				d.r.Err().Within(o.field.Name)
-			}
-			return false
-		}
-	}
-	return true
-}
 
 // sound turns what an expression could not do into an error.
 func (d *Decoder) sound() bool {
@@ -187,16 +203,18 @@ func (d *Decoder) field(o *op) bool {
 	if o.at != nil && !d.seek(o) {
 		return false
 	}
-	if !d.one(o) {
-		return false
+	return d.one(o) && (o.valid == nil || d.check(o))
+}
+
+// check remarks on a field that does not hold its `valid`.
+func (d *Decoder) check(o *op) bool {
+	if d.Short != wire.Malformed && o.valid.looksAhead() {
+		return true // what it looks at may not be there
 	}
-	if o.valid != nil && (d.Short == wire.Malformed || !o.valid.looksAhead()) {
-		if !d.m.eval(o.valid).isTrue() && d.sound() {
-			d.Remarks = append(d.Remarks, o.remark)
-		}
-		return d.sound()
+	if !d.m.eval(o.valid).isTrue() && d.sound() {
+		d.Remarks = append(d.Remarks, o.remark)
 	}
-	return true
+	return d.sound()
 }
 
 // seek moves to the offset of a field with `at`.
@@ -214,6 +232,7 @@ func (d *Decoder) seek(o *op) bool {
 	return d.r.Err() == nil
 }
 
+// one decodes a value of a field's type.
 func (d *Decoder) one(o *op) bool {
 	off := d.r.Pos()
 	switch o.kind {
@@ -290,14 +309,19 @@ func (d *Decoder) number(o *op, off int) bool {
 		}
 		width = int(n)
 	}
-	kind, v := Uint, d.r.Uint(width, o.order)
+	pos, ok := d.r.Take(width)
+	if !ok {
+		return d.r.Need(width)
+	}
+	if d.skims && o.slot < 0 {
+		d.skimmed++
+		return true
+	}
+	kind, v := Uint, wire.ReadBits(d.r.Data(), pos, width, o.order)
 	if o.kind == opInt {
 		kind, v = Int, uint64(wire.SignExtend(v, width))
 	}
 	d.store(o, integer(int64(v)))
-	if d.r.Err() != nil {
-		return false
-	}
 	d.add(o.field, kind, off).set(v, width)
 	return true
 }
@@ -428,7 +452,7 @@ func (d *Decoder) checkNUL(o *op, n int) {
 		d.remark("empty_string", o.field.Name+": a length of 0, without the NUL that it counts")
 		return
 	}
-	body := int(d.t.Nodes[len(d.t.Nodes)-1].Body)
+	body := d.r.Pos() - 8*n
 	at := func(i int) uint64 { return wire.ReadBits(d.t.Data, body+8*i, 8, wire.Big) }
 	if at(n-1) != 0 {
 		d.remark("text_without_nul", o.field.Name+": the last byte is no NUL")
@@ -451,31 +475,27 @@ func (d *Decoder) structure(o *op, off int) bool {
 	}
 	i := len(d.t.Nodes)
 	d.add(o.field, Struct, off)
-	ok := d.list(o.body)
+	ok := d.follow(o.plan)
 	d.close(i)
 	return ok
 }
 
 // enter gives a type its parameters, and clears what its members may leave out.
 func (d *Decoder) enter(o *op) bool {
-	var args [maxParams]number
 	for i, a := range o.args {
-		args[i] = d.m.eval(a)
-	}
-	if !d.sound() {
-		return false
+		d.m.slots[o.params[i]] = d.m.eval(a)
 	}
 	for _, s := range o.clear {
 		d.m.slots[s] = number{}
 	}
-	for i, s := range o.params {
-		d.m.slots[s] = args[i]
-	}
-	return true
+	return d.sound()
 }
 
 // close ends a node with members: its length, and how many nodes are below it.
 func (d *Decoder) close(i int) {
+	if d.skims {
+		return
+	}
 	n := &d.t.Nodes[i]
 	n.Len = int32(d.r.Pos()) - n.Off
 	n.Size = int32(len(d.t.Nodes) - i - 1)
@@ -492,6 +512,9 @@ func (d *Decoder) array(o *op, off int) bool {
 	if !d.sound() || !d.holds(count, o.minBits) {
 		return false
 	}
+	if d.repeat(o, int(count)) {
+		return true
+	}
 	i := len(d.t.Nodes)
 	d.add(o.field, Array, off)
 	outer := d.m.index
@@ -502,7 +525,7 @@ func (d *Decoder) array(o *op, off int) bool {
 			d.m.index = int64(bits.TrailingZeros64(mask))
 			mask &= mask - 1
 		}
-		if ok = d.one(o.body[0]) && d.few(); !ok {
+		if ok = d.one(o.body[0]) && (d.values() <= d.bounds.Values || d.few()); !ok {
 			d.r.Err().Within("[" + strconv.FormatInt(k, 10) + "]")
 		}
 	}
@@ -513,7 +536,7 @@ func (d *Decoder) array(o *op, off int) bool {
 
 // few guards the number of values of a body.
 func (d *Decoder) few() bool {
-	if len(d.t.Nodes) > d.bounds.Values {
+	if d.values() > d.bounds.Values {
 		d.bound(BoundValues, d.bounds.Values, "values", "more")
 	}
 	return d.r.Err() == nil
@@ -533,7 +556,7 @@ func (d *Decoder) holds(count int64, least int) bool {
 	case least > 0:
 		most = int64(d.r.Left() / least)
 	}
-	room := int64(d.bounds.Values - len(d.t.Nodes))
+	room := int64(d.bounds.Values - d.values())
 	switch {
 	case count <= min(most, room):
 		return true
@@ -581,7 +604,7 @@ func (d *Decoder) choose(o *op) bool {
 // that its name is not put in front twice.
 func (d *Decoder) branch(o *op, c *opCase) bool {
 	if o.field == nil {
-		return d.list(c.ops)
+		return d.follow(c.plan)
 	}
 	return d.one(c.ops[0])
 }

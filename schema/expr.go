@@ -71,7 +71,10 @@ const (
 	opConst exprOp = iota
 	opName         // a name not yet bound
 	opSlot
-	opFlag // some bits of a slot
+	opFlag   // some bits of a slot
+	opLinear // low + high * a slot
+	opWithin // a slot from low to high
+	opEntry  // of a table, by a key that is written out or the only one
 	opState
 	opIndex
 	opLeft
@@ -115,8 +118,12 @@ type expr struct {
 	slot  int
 	shift uint8 // of a flag
 	mask  uint64
+	low   int64 // of opLinear and opWithin
+	high  int64
+	key   int64 // of opEntry
 	table int
 	col   int
+	plain exprOp // what opLinear and opWithin are where the slot holds a float
 	text  string // of the whole expression, on its root
 	size  int    // operators up to its end, on its root
 	depth int    // brackets within brackets, likewise
@@ -437,6 +444,100 @@ func (e *expr) constant() (int64, bool) {
 	return e.num.i, e.op == opConst && !e.num.float
 }
 
+// fold writes a bound expression, and what it is made of, as less to evaluate: what is
+// constant as its value, and the commonest forms as one operator. It may be folded again.
+func (e *expr) fold() {
+	if e == nil {
+		return
+	}
+	constant := len(e.args) > 0
+	for _, a := range e.args {
+		a.fold()
+		constant = constant && a.op == opConst
+	}
+	switch {
+	case constant && e.op == opState:
+		e.op, e.key, e.args = opEntry, e.args[0].num.asInt(), nil
+	case constant && e.op != opNext:
+		m := machine{}
+		if v := m.eval(e); !m.failed {
+			e.op, e.num, e.args = opConst, v, nil
+		}
+	case e.op == opAnd:
+		e.foldRange()
+	case len(e.args) == 2:
+		e.foldPair()
+	}
+}
+
+// foldPair folds an operator between a slot, or a multiple of one, and a constant.
+func (e *expr) foldPair() {
+	a, b, op := e.args[0], e.args[1], e.op
+	if mirror, ok := mirrored[op]; ok && a.isInteger() {
+		a, b, op = b, a, mirror
+	}
+	if !b.isInteger() {
+		return
+	}
+	c := b.num.i
+	if a.op == opLinear && a.low == 0 && op == opAdd { // c + n * slot
+		e.linear(a.slot, c, a.high)
+		return
+	}
+	if a.op != opSlot {
+		return
+	}
+	switch op {
+	case opAdd:
+		e.linear(a.slot, c, 1)
+	case opSub:
+		if e.args[1] == b {
+			e.linear(a.slot, -c, 1)
+		}
+	case opMul:
+		e.linear(a.slot, 0, c)
+	case opEqual:
+		e.within(a.slot, c, c)
+	case opLessEqual:
+		e.within(a.slot, math.MinInt64, c)
+	case opGreaterEqual:
+		e.within(a.slot, c, math.MaxInt64)
+	case opLess:
+		if c > math.MinInt64 {
+			e.within(a.slot, math.MinInt64, c-1)
+		}
+	case opGreater:
+		if c < math.MaxInt64 {
+			e.within(a.slot, c+1, math.MaxInt64)
+		}
+	}
+}
+
+// mirrored are the operators whose operands can change places, as what they then are.
+var mirrored = map[exprOp]exprOp{
+	opAdd: opAdd, opMul: opMul, opEqual: opEqual,
+	opLess: opGreater, opLessEqual: opGreaterEqual, opGreater: opLess, opGreaterEqual: opLessEqual,
+}
+
+// foldRange folds the two ends of a range into one operator.
+func (e *expr) foldRange() {
+	a, b := e.args[0], e.args[1]
+	if a.op == opWithin && b.op == opWithin && a.slot == b.slot {
+		e.within(a.slot, max(a.low, b.low), min(a.high, b.high))
+	}
+}
+
+func (e *expr) linear(slot int, low, high int64) {
+	e.plain, e.op, e.slot, e.low, e.high = e.op, opLinear, slot, low, high
+}
+
+func (e *expr) within(slot int, low, high int64) {
+	e.plain, e.op, e.slot, e.low, e.high = e.op, opWithin, slot, low, high
+}
+
+// isInteger reports whether e is an integer that is written out.
+func (e *expr) isInteger() bool { return e.op == opConst && !e.num.float }
+
 // machine is what expressions are evaluated in: the fields seen so far, the
 // learned tables and, while decoding, the cursor.
 type machine struct {
@@ -462,19 +563,32 @@ func (m *machine) eval(e *expr) number {
 		return m.slots[e.slot]
 	case opFlag:
 		return integer(int64(m.flag(e)))
+	case opLinear:
+		if s := &m.slots[e.slot]; !s.float {
+			return integer(e.low + e.high*s.i)
+		}
+		return m.compute(e.plain, e)
+	case opWithin:
+		if s := &m.slots[e.slot]; !s.float {
+			return truth(s.i >= e.low && s.i <= e.high)
+		}
+		return m.compute(e.plain, e)
+	case opEntry:
+		return m.evalEntry(e, e.key)
 	}
-	return m.compound(e)
+	return m.compute(e.op, e)
 }
 
 // flag evaluates an expression that is a flag. It cannot fail.
 func (m *machine) flag(e *expr) uint64 { return uint64(m.slots[e.slot].i) >> e.shift & e.mask }
 
-func (m *machine) compound(e *expr) number {
-	switch e.op {
+// compute evaluates an expression as one of an operator.
+func (m *machine) compute(op exprOp, e *expr) number {
+	switch op {
 	case opIndex:
 		return integer(m.index)
 	case opState:
-		return m.evalState(e)
+		return m.evalEntry(e, m.eval(e.args[0]).asInt())
 	case opLeft:
 		if m.r == nil {
 			return number{}
@@ -506,9 +620,9 @@ func (m *machine) compound(e *expr) number {
 	}
 	a, b := m.eval(e.args[0]), m.eval(e.args[1])
 	if a.float || b.float {
-		return m.evalFloats(e.op, a.asFloat(), b.asFloat())
+		return m.evalFloats(op, a.asFloat(), b.asFloat())
 	}
-	return m.evalInts(e.op, a.i, b.i)
+	return m.evalInts(op, a.i, b.i)
 }
 
 func (m *machine) evalInts(op exprOp, a, b int64) number {
@@ -596,31 +710,35 @@ func (m *machine) evalFloats(op exprOp, a, b float64) number {
 	return m.evalInts(op, number{f: a, float: true}.asInt(), number{f: b, float: true}.asInt())
 }
 
-func (m *machine) evalState(e *expr) number {
-	var key int64
-	if len(e.args) > 0 {
-		key = m.eval(e.args[0]).asInt()
-	}
-	entry := m.entry(e.table, key)
-	if entry == nil || e.col >= len(entry.numbers) {
+func (m *machine) evalEntry(e *expr, key int64) number {
+	f := m.fact(e.table, key)
+	switch {
+	case f == nil:
+		return number{}
+	case e.col == 0 && f.whole:
+		return integer(f.first)
+	case e.col >= len(f.entry.numbers):
 		return number{}
 	}
-	return entry.numbers[e.col]
+	return f.entry.numbers[e.col]
 }
 
-// entry returns an entry of a learned table and notes its origin, or notes that
-// it is missing.
-func (m *machine) entry(table int, key int64) *Entry {
-	var entry *Entry
+// fact returns what there is to an entry of a learned table and notes its origin, or
+// notes that it is missing.
+func (m *machine) fact(table int, key int64) *fact {
 	if m.state != nil {
-		entry = m.state.Tables[table].Get(key)
-	}
-	if entry == nil {
-		if !m.failed {
-			m.missing, m.failed = Missing{Table: m.p.State[table].Name, Key: key, Single: m.p.State[table].Key == ""}, true
+		if f := m.state.Tables[table].fact(key); f != nil {
+			m.origin = max(m.origin, f.origin)
+			return f
 		}
-		return nil
 	}
-	m.origin = max(m.origin, entry.Origin)
-	return entry
+	m.lacks(table, key)
+	return nil
+}
+
+// lacks notes that an entry is missing.
+func (m *machine) lacks(table int, key int64) {
+	if !m.failed {
+		m.missing, m.failed = Missing{Table: m.p.State[table].Name, Key: key, Single: m.p.State[table].Key == ""}, true
+	}
 }

@@ -14,17 +14,17 @@ type Envelope struct {
 	Name   string
 	Layout *Layout // its fields, for whoever shows them; positions as in a body
 	size   int     // bytes in front of the body
-	fields []envelopeField
+	fields []EnvelopeField
 	// The fields that framing needs; a width of 0 means that there is none. The length
 	// may be called size.
-	opcode, sequence, length envelopeField
-	beside                   *envelopeField // what shares the word of a length that is part of one
+	opcode, sequence, length EnvelopeField
+	beside                   *EnvelopeField // what shares the word of a length that is part of one
 
 	decls []*fieldDecl // until they are compiled
 }
 
-// envelopeField is a number in an envelope.
-type envelopeField struct {
+// EnvelopeField is a number in an envelope. It does not change once loaded.
+type EnvelopeField struct {
 	name  string
 	off   int // bits from the start of the frame
 	bits  int
@@ -34,8 +34,10 @@ type envelopeField struct {
 	enum  *Enum
 }
 
-func (f envelopeField) read(data []byte) uint64 {
-	if f.bits == 0 || f.off+f.bits > 8*len(data) {
+// Read returns the value in the frame that begins with data, 0 where data ends before it.
+// The nil EnvelopeField is 0.
+func (f *EnvelopeField) Read(data []byte) uint64 {
+	if f == nil || f.bits == 0 || f.off+f.bits > 8*len(data) {
 		return 0
 	}
 	if f.bits == 16 && f.off&7 == 0 { // most are, and many bytes are tried
@@ -51,19 +53,22 @@ func (f envelopeField) read(data []byte) uint64 {
 // Size returns the bytes in front of the body.
 func (e *Envelope) Size() int { return e.size }
 
-// Number returns the value of a field by its name in the frame that begins with data; 0
-// without such a field, or where data ends before it. The nil Envelope has none.
-func (e *Envelope) Number(name string, data []byte) uint64 {
+// Field returns the number with this name, nil without one. The nil Envelope has none.
+func (e *Envelope) Field(name string) *EnvelopeField {
 	if e == nil {
-		return 0
+		return nil
 	}
-	for _, f := range e.fields {
-		if f.name == name {
-			return f.read(data)
-		}
+	i := slices.IndexFunc(e.fields, func(f EnvelopeField) bool { return f.name == name })
+	if i < 0 {
+		return nil
 	}
-	return 0
+	return &e.fields[i]
 }
+
+// Number returns the value of a field by its name in the frame that begins with data; 0
+// without such a field, or where data ends before it. Who reads it of every frame asks
+// for the Field once.
+func (e *Envelope) Number(name string, data []byte) uint64 { return e.Field(name).Read(data) }
 
 // FramingKind is one of the ways to delimit frames.
 type FramingKind uint8
@@ -155,7 +160,7 @@ func (f *Framing) Find(data []byte, layer string) (Frame, *wire.Error) {
 			return Frame{}, err
 		}
 	}
-	length := int(min(e.length.read(data), 1<<31))
+	length := int(min(e.length.Read(data), 1<<31))
 	if length < f.Min || f.Max > 0 && length > f.Max {
 		return Frame{}, &wire.Error{Layer: layer, Path: "envelope." + e.length.name, Offset: e.length.off / 8, Bit: e.length.off % 8, Size: len(data),
 			Want: f.lengths(), Got: strconv.Itoa(length), Kind: wire.Malformed}
@@ -181,8 +186,8 @@ func (f *Framing) prefix() int {
 }
 
 // named checks that a field has one of the values that its enum names.
-func (f *envelopeField) named(data []byte, layer string) *wire.Error {
-	v := f.read(data)
+func (f *EnvelopeField) named(data []byte, layer string) *wire.Error {
+	v := f.Read(data)
 	if f.enum.NameOf(v) != "" {
 		return nil
 	}
@@ -198,7 +203,7 @@ func (f *Framing) Head(data []byte) (Frame, bool) {
 	if len(data) < e.size {
 		return Frame{Seq: -1, Length: -1}, false
 	}
-	length := int(min(e.length.read(data), 1<<31))
+	length := int(min(e.length.Read(data), 1<<31))
 	size := length + e.uncounted(f.Counts)
 	return e.frame(data, size), length >= f.Min && (f.Max == 0 || length <= f.Max) && size >= e.size
 }
@@ -221,11 +226,12 @@ func (e *Envelope) Verify(frame []byte, layer string) *wire.Error {
 	if err := e.holds(frame, layer, wire.Malformed); err != nil {
 		return err
 	}
-	for _, f := range e.fields {
+	for i := range e.fields {
+		f := &e.fields[i]
 		if f.check == "" {
 			continue
 		}
-		if want, got := uint64(Sum8(frame[e.size:])), f.read(frame); got != want {
+		if want, got := uint64(Sum8(frame[e.size:])), f.Read(frame); got != want {
 			return &wire.Error{Layer: layer, Path: "envelope." + f.name, Offset: f.off / 8, Bit: f.off % 8, Size: len(frame),
 				Want: f.check + " = " + strconv.FormatUint(want, 10), Got: strconv.FormatUint(got, 10), Kind: wire.Malformed}
 		}
@@ -242,7 +248,7 @@ func (e *Envelope) Parse(data []byte, layer string) (Frame, *wire.Error) {
 	if e.length.bits == 0 {
 		return e.frame(data, 0), nil
 	}
-	f := e.frame(data, int(e.length.read(data)))
+	f := e.frame(data, int(e.length.Read(data)))
 	if f.Size < e.size || f.Size > len(data) {
 		return f, &wire.Error{Layer: layer, Path: "envelope." + e.length.name, Offset: e.length.off / 8, Bit: e.length.off % 8, Size: len(data),
 			Want: "a length from " + strconv.Itoa(e.size) + " to " + strconv.Itoa(len(data)), Got: strconv.Itoa(f.Size), Kind: wire.Malformed}
@@ -256,7 +262,7 @@ func (e *Envelope) Fits(data []byte) bool {
 	if len(data) < e.size {
 		return false
 	}
-	length := e.length.read(data)
+	length := e.length.Read(data)
 	return e.length.bits == 0 || length >= uint64(e.size) && length <= uint64(len(data))
 }
 
@@ -269,12 +275,12 @@ func (e *Envelope) holds(data []byte, layer string, kind wire.Kind) *wire.Error 
 }
 
 func (e *Envelope) frame(data []byte, size int) Frame {
-	f := Frame{Opcode: e.opcode.read(data), Size: size, Head: e.size, Seq: -1, Length: -1}
+	f := Frame{Opcode: e.opcode.Read(data), Size: size, Head: e.size, Seq: -1, Length: -1}
 	if e.sequence.bits > 0 {
-		f.Seq = int(e.sequence.read(data))
+		f.Seq = int(e.sequence.Read(data))
 	}
 	if e.length.bits > 0 {
-		f.Length = int(e.length.read(data))
+		f.Length = int(e.length.Read(data))
 	}
 	return f
 }
@@ -358,7 +364,7 @@ func (e *Envelope) turned(o wire.Order) *Envelope {
 	return &c
 }
 
-func (f *envelopeField) turn(o wire.Order) {
+func (f *EnvelopeField) turn(o wire.Order) {
 	if !f.fixed {
 		f.order = o
 	}
@@ -424,7 +430,7 @@ func (d *draft) parseEnvelope(key, n *yamlNode) (*Envelope, error) {
 		case f.ref.kind != refUint && f.ref.kind != refInt || f.ref.bits == 0:
 			return nil, errorAt(f.ref.pos, "an envelope has numbers of fixed width, such as u16")
 		}
-		ef := envelopeField{name: f.Name, off: off, bits: f.ref.bits, order: d.Order, check: f.check}
+		ef := EnvelopeField{name: f.Name, off: off, bits: f.ref.bits, order: d.Order, check: f.check}
 		if f.ref.fixed {
 			ef.order, ef.fixed = f.ref.order, true
 		}
@@ -462,8 +468,7 @@ func (d *draft) compileEnvelopes() error {
 			}
 			ops = append(ops, o)
 		}
-		c.settle(ops)
-		e.Layout = &Layout{Source: d.Source, Confidence: d.Confidence, code: &code{ops: ops, slots: c.slots, order: d.Order}}
+		e.Layout = &Layout{Source: d.Source, Confidence: d.Confidence, code: &code{ops: ops, plan: c.settle(ops), slots: c.slots, order: d.Order}}
 		for i, o := range ops {
 			e.fields[i].enum = o.field.Enum
 			if k := i - 1; k >= 0 && e.fields[k].name == e.length.name && e.length.bits%8 != 0 {

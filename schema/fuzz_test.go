@@ -90,12 +90,14 @@ func bounded(t *Tree, bits int) bool {
 	return true
 }
 
-// FuzzExpr parses and evaluates arbitrary text as an expression.
+// FuzzExpr parses and evaluates arbitrary text as an expression, which is the same when
+// it is folded.
 func FuzzExpr(f *testing.F) {
 	for _, s := range []string{
 		"a + b * 2", "not a == 5", "choose(a > b, 10, 20)", "min(max(a, 1), popcount(7) + 1)", "round_up(a, 4)", "0x10 << 3",
 		"state.t[a].x + state.n", "m.flag and m.low == 3", "next(8) == 5 or left > 2", "-9223372036854775808 / -1", "1.5e300 * 1e300",
-		"~-~-~0", "((((a))))", "a % b / 0", "1 << -1", "index", "a.b.c[1]", "18446744073709551615", "1e", "0x",
+		"~-~-~0", "((((a))))", "a % b / 0", "1 << -1", "index", "a.b.c[1]", "16 + 4 * a",
+		"a - 3", "3 - b", "a >= 0 and 9 > a", "b >= 0 and 9 > b", "2 < a and a < 1", "2 * b + 1", "a == 1.5", "state.t[2 * 3].x", "m > 0x7fffffffffffffff", "18446744073709551615", "1e", "0x",
 	} {
 		f.Add(s, int64(6), 1.5)
 	}
@@ -124,7 +126,12 @@ func FuzzExpr(f *testing.F) {
 			t.Fatalf("%q is %+v, and then %+v", text, first, second)
 		}
 		m.r = nil // as while encoding
-		m.eval(e)
+		first, fault := m.eval(e), m.fault
+		m.fault = ""
+		e.fold()
+		if folded := m.eval(e); folded != first && first.f == first.f || m.fault != fault {
+			t.Fatalf("%q is %+v (%q), and folded %+v (%q)", text, first, fault, folded, m.fault)
+		}
 	})
 }
 

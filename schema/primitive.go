@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"math"
 	"strconv"
 
 	"opscope/schema/wire"
@@ -36,8 +37,11 @@ var primitives = map[string]*primitive{
 // Raw 0 is exactly 0, raw 1 is max, raw 2^n - 1 is max - range. Source:
 // protocols/wulfram.md, 7.1; recovered, and 826 packets of original clients.
 type quantiser struct {
-	a, b      int
 	top, span float64
+	a, b      uint8
+	least     uint8 // bits of a number with selector 0
+	most      uint8 // the largest selector, which gives the finest steps
+	sound     bool  // it has widths that there can be
 }
 
 const (
@@ -45,36 +49,33 @@ const (
 	maxSelector = 127 // what Node.Sel holds
 )
 
-// quantiser evaluates the slot of a primitive. The word says what is wrong with
-// its widths, if something is.
-func (m *machine) quantiser(o *op) (q quantiser, wrong string) {
-	e := m.entry(o.bits, m.eval(o.args[0]).asInt())
-	if e == nil {
-		return q, ""
+// quantiserOf returns the quantiser of an entry.
+func quantiserOf(v []float64) (q quantiser) {
+	if len(v) < 4 || !(v[0] >= 0 && v[0] <= maxWidth && v[1] >= 0 && v[1] <= maxWidth) {
+		return q
 	}
-	a, b := e.Values[0], e.Values[1]
-	if !(a >= 0 && a <= maxWidth && b >= 0 && b <= maxWidth) {
-		return q, strconv.FormatFloat(a, 'g', -1, 64) + " and " + strconv.FormatFloat(b, 'g', -1, 64)
-	}
-	return quantiser{int(a), int(b), e.Values[2], e.Values[3]}, ""
+	a, b := int(v[0]), int(v[1])
+	least := max(1, b-1<<uint(min(a, 30))+1)
+	most := min(1<<uint(a)-1, maxSelector, uint64(maxWidth-least))
+	return quantiser{v[2], v[3], uint8(a), uint8(b), uint8(least), uint8(most), true}
 }
 
-// bits returns the bits of each value behind a selector.
-func (q quantiser) bits(selector uint64) int {
-	if q.b == 0 {
-		return q.a
+// quantiser evaluates the slot of a primitive. It returns nil for a missing entry, and
+// for one whose widths there cannot be.
+func (m *machine) quantiser(o *op) (q *quantiser, e *Entry) {
+	f := m.fact(o.bits, m.eval(o.args[0]).asInt())
+	switch {
+	case f == nil:
+		return nil, nil
+	case !f.quant.sound:
+		return nil, f.entry
 	}
-	return max(1, q.b-1<<uint(min(q.a, 30))+1) + int(selector)
+	return &f.quant, f.entry
 }
 
-// holds reports whether there can be such a selector.
-func (q quantiser) holds(selector uint64) bool {
-	return selector <= maxSelector && selector <= 1<<uint(q.a)-1 && q.bits(selector) <= maxWidth
-}
-
-// finest returns the largest selector, which gives the finest steps.
-func (q quantiser) finest() uint64 {
-	return min(1<<uint(q.a)-1, maxSelector, uint64(max(0, maxWidth-q.bits(0))))
+// widths names the widths of an entry, for errors.
+func (e *Entry) widths() string {
+	return strconv.FormatFloat(e.Values[0], 'g', -1, 64) + " and " + strconv.FormatFloat(e.Values[1], 'g', -1, 64)
 }
 
 // steps returns how many steps there are between the values of n bits: 2^n - 2.
@@ -85,11 +86,11 @@ func steps(n int) float64 {
 	return float64(uint64(1)<<uint(n)) - 2
 }
 
-func (q quantiser) value(raw uint64, n int) float64 {
+// value returns the value of raw bits that are so many steps wide.
+func (q *quantiser) value(raw uint64, steps float64) float64 {
 	if raw == 0 {
 		return 0
 	}
-	steps := steps(n)
 	if q.span == 0 || steps <= 0 {
 		return q.top
 	}
@@ -97,7 +98,7 @@ func (q quantiser) value(raw uint64, n int) float64 {
 }
 
 // raw is the inverse of value; a value out of range is clamped.
-func (q quantiser) raw(v float64, n int) uint64 {
+func (q *quantiser) raw(v float64, n int) uint64 {
 	if v == 0 || v != v {
 		return 0
 	}
@@ -114,38 +115,49 @@ func (q quantiser) raw(v float64, n int) uint64 {
 }
 
 // selector reads the selector in front of a value or vector, -1 without one.
-func (d *Decoder) selector(o *op) (q quantiser, sel int8, n int, ok bool) {
-	q, wrong := d.m.quantiser(o)
-	if wrong != "" {
-		d.r.Fail("widths of 0 to 64 bits", wrong, wire.Malformed)
+func (d *Decoder) selector(o *op) (q *quantiser, sel int8, n int, ok bool) {
+	q, e := d.m.quantiser(o)
+	if q == nil && e != nil {
+		d.r.Fail("widths of 0 to 64 bits", e.widths(), wire.Malformed)
 	}
 	if !d.sound() {
-		return q, 0, 0, false
+		return nil, 0, 0, false
 	}
 	if q.b == 0 {
-		return q, -1, q.a, true
+		return q, -1, int(q.a), true
 	}
-	raw := d.r.Uint(q.a, o.order)
-	if !q.holds(raw) {
+	width := int(q.a)
+	pos, room := d.r.Take(width)
+	if !room {
+		return nil, 0, 0, d.r.Need(width)
+	}
+	raw := wire.ReadBits(d.r.Data(), pos, width, o.order)
+	if raw > uint64(q.most) {
 		d.r.Fail("a width of 0 to 64 bits", "selector "+strconv.FormatUint(raw, 10), wire.Malformed)
+		return nil, 0, 0, false
 	}
-	return q, int8(min(raw, maxSelector)), q.bits(min(raw, maxSelector)), d.r.Err() == nil
-}
-
-func (d *Decoder) quantised(o *op, f *Field, q quantiser, off, n int, sel int8) bool {
-	raw := d.r.Uint(n, o.order)
-	v := q.value(raw, n)
-	d.store(o, number{f: v, float: true})
-	if !d.keepFloat(f, off, v, raw, n) {
-		return false
-	}
-	d.t.Nodes[len(d.t.Nodes)-1].Sel = sel
-	return true
+	return q, int8(raw), int(q.least) + int(raw), true
 }
 
 func decodeQuant(d *Decoder, o *op, off int) bool {
 	q, sel, n, ok := d.selector(o)
-	return ok && d.quantised(o, o.field, q, off, n, sel)
+	if !ok {
+		return false
+	}
+	pos, room := d.r.Take(n)
+	if !room {
+		return d.r.Need(n)
+	}
+	if d.skims && o.slot < 0 {
+		d.skimmed++
+		return true
+	}
+	raw := wire.ReadBits(d.r.Data(), pos, n, o.order)
+	v := q.value(raw, steps(n))
+	node := d.add(o.field, Float, off)
+	node.Num, node.Raw, node.Bits, node.Sel, node.Kept = math.Float64bits(v), raw, uint8(n), sel, true
+	d.store(o, number{f: v, float: true})
+	return true
 }
 
 func decodeQuantVec3(d *Decoder, o *op, off int) bool {
@@ -153,42 +165,64 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 	if !ok {
 		return false
 	}
-	i := len(d.t.Nodes)
-	vector := d.add(o.field, Array, off)
-	vector.Sel, vector.Kept = sel, true
-	for k := range 3 {
-		if ok = d.quantised(o, o.body[0].field, q, d.r.Pos(), n, -1); !ok {
+	i, k, steps, data, member := len(d.t.Nodes), 0, steps(n), d.r.Data(), o.body[0].field
+	nodes := d.room(4)
+	nodes[0].begin(o.field, Array, off, 0)
+	nodes[0].Sel, nodes[0].Kept = sel, true
+	var bits uint64 // of what is left of the vector, the highest first
+	together := o.order == wire.Big && 3*n <= wire.Reach && len(data) >= 8
+	if together {
+		bits = wire.High(data, d.r.Pos())
+	}
+	for ; k < 3; k++ {
+		pos, room := d.r.Take(n)
+		if !room {
+			d.r.Need(n)
 			d.r.Err().Within("[" + strconv.Itoa(k) + "]")
 			break
 		}
+		if d.skims {
+			continue
+		}
+		raw := bits >> uint(64-n)
+		bits <<= uint(n)
+		if !together {
+			raw = wire.ReadBits(data, pos, n, o.order)
+		}
+		node := &nodes[k+1]
+		node.begin(member, Float, pos, n)
+		node.Num, node.Raw, node.Bits, node.Kept = math.Float64bits(q.value(raw, steps)), raw, uint8(n), true
 	}
-	d.close(i)
-	return ok
+	if !d.skims {
+		d.t.Nodes = d.t.Nodes[:i+1+k]
+		d.close(i)
+	}
+	return k == 3
 }
 
 // selector writes the selector of node i, or the finest one when the value brings
 // none that fits.
-func (e *Encoder) selector(o *op, i int) (q quantiser, n int, ok bool) {
-	q, wrong := e.m.quantiser(o)
-	if wrong != "" {
-		e.fail("widths of 0 to 64 bits", wrong)
+func (e *Encoder) selector(o *op, i int) (q *quantiser, n int, ok bool) {
+	q, entry := e.m.quantiser(o)
+	if q == nil && entry != nil {
+		e.fail("widths of 0 to 64 bits", entry.widths())
 	}
 	if !e.sound() {
 		return q, 0, false
 	}
 	if q.b == 0 {
-		return q, q.a, true
+		return q, int(q.a), true
 	}
-	sel := q.finest()
-	if node := &e.t.Nodes[i]; node.Kept && node.Sel >= 0 && q.holds(uint64(node.Sel)) {
+	sel := uint64(q.most)
+	if node := &e.t.Nodes[i]; node.Kept && node.Sel >= 0 && uint64(node.Sel) <= uint64(q.most) {
 		sel = uint64(node.Sel)
 	}
-	e.w.Uint(sel, q.a, o.order)
-	return q, q.bits(sel), true
+	e.w.Uint(sel, int(q.a), o.order)
+	return q, int(q.least) + int(sel), true
 }
 
 // quantised writes a number, by its raw bits when it was read in as many.
-func (e *Encoder) quantised(o *op, q quantiser, i, n int) bool {
+func (e *Encoder) quantised(o *op, q *quantiser, i, n int) bool {
 	node := &e.t.Nodes[i]
 	if !node.isNumber() {
 		return e.fail("a number", node.what())
@@ -233,17 +267,17 @@ const (
 	maxDigits = 18 // of a decimal number, which an int64 holds
 )
 
-// delimited returns the bytes of the field at the cursor and moves behind what ends
-// it. The text at the cursor is whole bytes.
-func (d *Decoder) delimited(o *op, f *Field, kind ValueKind, off int) ([]byte, bool) {
+// delimited returns the bytes of the field at the cursor and its node, nil where it
+// fails, and moves behind what ends it. The text at the cursor is whole bytes.
+func (d *Decoder) delimited(o *op, f *Field, kind ValueKind, off int) ([]byte, *Node) {
 	end := byte(d.m.eval(o.args[0]).asInt())
 	if !d.sound() {
-		return nil, false
+		return nil, nil
 	}
 	from, to := off>>3, d.r.Size()>>3
 	if off&7 != 0 || from >= to {
 		d.r.Fail("a text up to byte "+strconv.Itoa(int(end)), wire.Bits(d.r.Left())+" left", d.Short)
-		return nil, false
+		return nil, nil
 	}
 	text := d.t.Data[from:to]
 	taken := len(text)
@@ -256,7 +290,7 @@ func (d *Decoder) delimited(o *op, f *Field, kind ValueKind, off int) ([]byte, b
 	d.r.Skip(8 * taken)
 	n := d.add(f, kind, off)
 	n.Body, n.BodyLen, n.Kept = int32(off), int32(len(text)), true
-	return text, true
+	return text, n
 }
 
 // writeDelimited writes the bytes of node i as they stood, if it was decoded.
@@ -279,8 +313,8 @@ func (e *Encoder) delimiter(o *op) bool {
 }
 
 func decodeTextTo(d *Decoder, o *op, off int) bool {
-	_, ok := d.delimited(o, o.field, Text, off)
-	return ok
+	_, n := d.delimited(o, o.field, Text, off)
+	return n != nil
 }
 
 func encodeTextTo(e *Encoder, o *op, i int) bool {
@@ -303,19 +337,21 @@ func encodeTextTo(e *Encoder, o *op, i int) bool {
 }
 
 func decodeDecimalTo(d *Decoder, o *op, off int) bool {
-	text, ok := d.delimited(o, o.field, Int, off)
-	if !ok {
+	text, n := d.delimited(o, o.field, Int, off)
+	if n == nil {
 		return false
 	}
 	v, good := decimal(text)
 	if !good {
-		d.t.Nodes = d.t.Nodes[:len(d.t.Nodes)-1]
+		if !d.skims {
+			d.t.Nodes = d.t.Nodes[:len(d.t.Nodes)-1]
+		}
 		d.r.Seek(off)
 		d.r.Fail("a decimal number", strconv.Quote(string(text[:min(len(text), maxDigits)])), wire.Malformed)
 		return false
 	}
 	d.store(o, integer(v))
-	d.t.Nodes[len(d.t.Nodes)-1].Num = uint64(v)
+	n.Num = uint64(v)
 	return true
 }
 

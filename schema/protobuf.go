@@ -34,10 +34,12 @@ type protoWalk struct {
 
 // protobuf decodes a body of Protocol Buffers.
 func (d *Decoder) protobuf(p *Protocol, name string, m *message, t *Tree, from, to int) *wire.Error {
-	d.missing, d.Remarks, d.t, d.Origin = false, d.Remarks[:0], t, NoOrigin
-	d.bounds = p.limits()
+	d.missing, d.skimmed, d.Remarks, d.t, d.Origin = false, 0, d.Remarks[:0], t, NoOrigin
+	if p != d.m.p {
+		d.m.p, d.bounds = p, p.limits()
+	}
 	d.proto = protoWalk{seen: d.proto.seen[:0], stop: -1}
-	d.r = wire.NewReader(t.Data[:(to+7)>>3], p.Name, d.Short)
+	d.r.Reset(t.Data[:(to+7)>>3], p.Name, d.Short)
 	d.r.Seek(from)
 	first := len(t.Nodes)
 	d.message(m, 0, 0, d.Short == wire.Malformed)

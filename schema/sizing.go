@@ -243,17 +243,9 @@ func (d *Decoder) sizeOf(f *Framing, p *Protocol, z *sizing, data []byte) (int, 
 	if err := z.settle(); err != nil {
 		panic(err) // of a built-in schema: a test has settled all of it
 	}
-	if cap(d.m.slots) < z.slots {
-		d.m.slots = make([]number, z.slots)
-	}
-	d.m.slots = d.m.slots[:z.slots]
-	for _, s := range z.clear {
-		d.m.slots[s] = number{}
-	}
-	d.m.p, d.m.state, d.m.index, d.m.failed, d.m.fault = p, d.State, 0, false, ""
-	d.r = wire.NewReader(data, p.Name, wire.Incomplete)
+	d.begin(p, z.slots, z.clear)
+	d.r.Reset(data, p.Name, wire.Incomplete)
 	d.r.Seek(8 * f.Envelope.size)
-	d.m.r = &d.r
 	d.lead(z.lead)
 	if err := d.r.Err(); err != nil {
 		return 0, err.Within(z.packet.Name)

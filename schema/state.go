@@ -48,6 +48,7 @@ type Entry struct {
 	Packet int // number of the packet that taught it, 0 for none
 
 	numbers []number // Values, as expressions see them
+	apart   *fact    // of a key that is not low
 }
 
 // Table is a learned table: entries by key, each with its origin. A Table that
@@ -57,10 +58,46 @@ type Table struct {
 	low    *[lowKeys]*Entry // by key, the keys below lowKeys, as most are; nil without any
 	far    map[int64]*Entry // the others; nil without any
 	len    int
-	shared bool // low and far are another table's too, and Set copies them first
+	shared bool // low, far and facts are another table's too, and Set copies them first
+	facts  []fact
+	index  [lowKeys]uint8 // of the fact of a low key, from 1; 0 without an entry
 }
 
 const lowKeys = 64
+
+// fact is what decoding looks at of an entry. The facts of a table lie side by side: a
+// server has a table of its own for each player, and each record needs some entries of
+// one of them.
+type fact struct {
+	quant  quantiser
+	first  int64 // the first of the Values, where whole says that it is an integer
+	whole  bool
+	origin Origin
+	entry  *Entry
+}
+
+// fact returns the fact of an entry.
+func (e *Entry) fact() fact {
+	f := fact{quant: quantiserOf(e.Values), origin: e.Origin, entry: e}
+	if len(e.numbers) > 0 {
+		f.first, f.whole = e.numbers[0].i, !e.numbers[0].float
+	}
+	return f
+}
+
+// fact returns what there is to an entry, which may lack it.
+func (t *Table) fact(key int64) (f *fact) {
+	switch {
+	case t == nil:
+	case uint64(key) >= lowKeys:
+		if e := t.far[key]; e != nil {
+			return e.apart
+		}
+	case t.index[key] > 0:
+		return &t.facts[t.index[key]-1]
+	}
+	return nil
+}
 
 // NewTable returns an empty table.
 func NewTable(d *TableDecl) *Table { return &Table{Decl: d} }
@@ -107,6 +144,7 @@ func (t *Table) unshare() {
 		low := *t.low
 		t.low = &low
 	}
+	t.facts = slices.Clone(t.facts)
 	t.far = maps.Clone(t.far)
 	t.shared = false
 }
@@ -117,11 +155,18 @@ func (t *Table) put(key int64, e *Entry) {
 			t.low = new([lowKeys]*Entry)
 		}
 		t.low[key] = e
+		if t.index[key] == 0 {
+			t.facts = append(t.facts, fact{})
+			t.index[key] = uint8(len(t.facts))
+		}
+		t.facts[t.index[key]-1] = e.fact()
 		return
 	}
 	if t.far == nil {
 		t.far = map[int64]*Entry{}
 	}
+	f := e.fact()
+	e.apart = &f
 	t.far[key] = e
 }
 

@@ -63,6 +63,9 @@ type decodeOptions struct {
 	width        int
 	numeric      bool
 	buffered     bool
+	spread       bool // several files may be read at a time
+	jobs         int  // so many, 0 for as many as there are cores
+	noProgress   bool // on a terminal
 	sides        bool // text tells the sides of the one session apart
 }
 
@@ -74,6 +77,10 @@ func newDecode(s streams) *cobra.Command {
 		Long: `decode reads capture files (pcap, pcapng, plain or compressed with gzip or zstd, told
 by their content) and prints a line for each record of a known protocol. "-" is
 standard input. It also reads its own NDJSON back.
+
+A directory stands for the captures in it and below it, in the order of their names;
+what is none is passed over. A pattern in quotes stands for what it matches. Several
+files are decoded at a time, as -j says, and shown in their order.
 
 A protocol is recognised by its port, then by what its flows begin with; -d gives
 it another port, --protocol every flow.
@@ -89,6 +96,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
   opscope decode -T csv -e time -e message -e entity_id pcaps/wulfram/session.pcapng
   opscope decode --tables pcaps/wulfram/session.pcapng
   opscope decode -q -z flows -z acks pcaps/wulfram/lossy.pcapng
+  opscope decode -T json -j 2 pcaps/wulfram 'pcaps/netrek/*.pcapng' | jq .message
   opscope decode -q -w commented.pcapng --mask pcaps/wulfram/session.pcapng
   opscope decode --proto cmd/refserver/internal/mmo/testserver/messages pcaps/mmo/enter.pcapng
   tcpdump -i lo -w - | opscope decode -d udp.port==7777,wulfram -`,
@@ -100,6 +108,7 @@ frames hold Protocol Buffers needs no more than its .proto files and its ids: --
 	f := c.Flags()
 	f.SortFlags = false
 	inputFlags(f, &o)
+	jobsFlag(f, &o)
 	printFlags(c, &o)
 	f.StringVarP(&o.write, "write", "w", "", "write the packets of the records that are shown to this pcapng `FILE`, - for standard output, with the records as comments")
 	f.BoolVar(&o.print, "print", false, "with -w -, print the records all the same, on standard error")
@@ -170,6 +179,7 @@ func outputFlags(f *pflag.FlagSet, o *decodeOptions) {
 func inputFlags(f *pflag.FlagSet, o *decodeOptions) {
 	repeatable(f, &o.read, "read", "r", "read this `FILE`; repeatable, - is standard input")
 	f.BoolVar(&o.lenient, "lenient", false, "exit with 0 although a file is damaged")
+	f.BoolVar(&o.noProgress, "no-progress", false, "do not tell a terminal how far it is")
 	sessionFlags(f, o)
 }
 
@@ -185,7 +195,7 @@ func sessionFlags(f *pflag.FlagSet, o *decodeOptions) {
 	repeatable(f, &o.limit, "limit", "", "set the limit `NAME=N`, of those that decode --help lists; repeatable")
 }
 
-// decode reads the files in turn.
+// decode reads files.
 func decode(ctx context.Context, s streams, files []string, o *decodeOptions) error {
 	stdout := s.out
 	switch {
@@ -200,6 +210,7 @@ func decode(ctx context.Context, s streams, files []string, o *decodeOptions) er
 	if err != nil {
 		return err
 	}
+	files = d.inputs(files)
 	if o.write != "" {
 		err = d.save(ctx, files, stdout)
 	} else {
@@ -215,41 +226,72 @@ func decode(ctx context.Context, s streams, files []string, o *decodeOptions) er
 	return err
 }
 
-// files reads files in turn. The error of one that could not be read as a whole is
-// printed, and leaves its exit code.
+// files reads files. The error of one that could not be read as a whole is printed, and
+// leaves its exit code.
 func (d *decoding) files(ctx context.Context, files []string) error {
 	if len(files) == 0 {
 		return usage("no file to read\ntry: opscope decode FILE, or opscope decode - for standard input")
 	}
-	var failed error
 	d.several = len(files) > 1
-	for i, name := range files {
-		if d.several && d.format == "text" && !d.silent {
-			if err := d.heading(name); err != nil {
-				return &exitError{exitInput, fmt.Errorf("output: %w", err)}
-			}
-		}
-		err := d.file(ctx, i, name)
-		if d.over || errors.Is(err, errEnough) || errors.Is(err, errInterrupted) {
-			break
-		}
-		if err == nil {
-			continue
-		}
-		var e *exitError
-		if errors.As(err, &e) {
-			return err
-		}
-		complain(d.err, widen(err).Error())
-		failed = &exitError{exitInput, errors.New("")}
+	defer d.watch(files)()
+	var damaged bool
+	var err error
+	if jobs := d.jobsFor(files); jobs > 1 {
+		damaged, err = d.atOnce(ctx, files, jobs)
+	} else {
+		damaged, err = d.inTurn(ctx, files)
+	}
+	if err != nil {
+		return err
 	}
 	if err := d.out.Flush(); err != nil {
 		return &exitError{exitInput, fmt.Errorf("output: %w", err)}
 	}
-	if d.lenient {
-		return nil
+	if damaged && !d.lenient {
+		return &exitError{exitInput, errors.New("")}
 	}
-	return failed
+	return nil
+}
+
+// inTurn reads files one after the other. It reports whether one could not be read as a
+// whole; an error ends the run.
+func (d *decoding) inTurn(ctx context.Context, files []string) (damaged bool, err error) {
+	for i, name := range files {
+		switch e := d.one(ctx, i, name); {
+		case d.over || errors.Is(e, errEnough) || errors.Is(e, errInterrupted):
+			return damaged, nil
+		case fatal(e):
+			return damaged, e
+		case e != nil:
+			damaged = true
+		}
+	}
+	return damaged, nil
+}
+
+// one reads one of the files. It complains of an error that does not end the run.
+func (d *decoding) one(ctx context.Context, index int, name string) error {
+	if d.several && d.format == "text" && !d.silent {
+		if err := d.heading(name); err != nil {
+			return &exitError{exitInput, fmt.Errorf("output: %w", err)}
+		}
+	}
+	err := d.file(ctx, index, name)
+	if d.format != "table" { // whose rows are aligned with those of the next file
+		if e := d.out.Flush(); e != nil {
+			return &exitError{exitInput, fmt.Errorf("output: %w", e)}
+		}
+	}
+	if err != nil && !d.over && !errors.Is(err, errEnough) && !errors.Is(err, errInterrupted) && !fatal(err) {
+		complain(d.err, widen(err).Error())
+	}
+	return err
+}
+
+// fatal reports whether an error ends the run, and not only one file.
+func fatal(err error) bool {
+	var e *exitError
+	return errors.As(err, &e)
 }
 
 // errEnough ends a run after as many records as were asked for.
@@ -260,11 +302,12 @@ type decoding struct {
 	*decodeOptions
 	streams
 	out       dissect.Sink
-	json      *sink.NDJSON
+	text      *sink.Text   // of format text
+	json      *sink.NDJSON // of format json
 	stats     []*statistic
-	silent    bool // no heading and no record is printed as files are read
-	unprinted bool // nor does any other sink take records than those of the statistics
-	several   bool // files
+	intervals *intervals // nil without --every
+	silent    bool       // no heading and no record is printed as files are read
+	several   bool       // files
 	protocols []dissect.Protocol
 	only      dissect.Protocol
 	checks    bool // records are checked against rules
@@ -276,8 +319,10 @@ type decoding struct {
 	limits    *limits
 	wants     func(*dissect.Record) bool // says which records there are; nil for all
 	selection
-	over   bool    // records were shown, though the run goes on
-	saving *saving // nil without -w
+	over     bool             // records were shown, though the run goes on
+	saving   *saving          // nil without -w
+	refused  map[string]error // why some inputs are no files that can be read
+	progress *progress        // nil where nobody is told
 }
 
 func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
@@ -285,6 +330,8 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	switch {
 	case o.count < 0:
 		return nil, usage("-c %d: want a number of records, 0 for all", o.count)
+	case o.jobs < 0:
+		return nil, usage("-j %d: want a number of files, 0 for as many as there are cores", o.jobs)
 	case o.hold < 0:
 		return nil, usage("--hold %v: want a time such as 2s, 0 to hold nothing", o.hold)
 	case !slices.Contains([]string{"", "auto", "text", "json"}, o.summary):
@@ -309,28 +356,37 @@ func newDecoding(s streams, o *decodeOptions) (*decoding, error) {
 	if o.secrets {
 		fmt.Fprintln(s.err, secretsShown)
 	}
-	text, err := d.textOptions()
-	if err != nil {
-		return nil, err
-	}
-	switch o.format {
-	case "text":
-		d.out = sink.NewText(s.out, text)
-	case "json":
-		d.json = sink.NewNDJSON(s.out, sink.NDJSONOptions{Raw: o.raw, Privacy: text.Privacy, Immediate: text.Immediate})
-		d.out = d.json
-	default:
-		if d.out, err = d.columnsOut(text.Immediate); err != nil {
-			return nil, err
-		}
-	}
 	if len(o.columns) > 0 && (o.format == "text" || o.format == "json") {
 		return nil, usage("-e goes with -T fields, tsv, csv or table")
 	}
-	if err := d.prepareStatistics(); err != nil {
+	if err := d.loadPresets(); err != nil {
 		return nil, err
 	}
-	return d, d.prepareSelection()
+	if err := d.outlet(); err != nil {
+		return nil, err
+	}
+	return d, d.prepareStatistics()
+}
+
+// outlet sets up what records are chosen by, and written to.
+func (d *decoding) outlet() error {
+	text, err := d.textOptions()
+	if err != nil {
+		return err
+	}
+	switch d.format {
+	case "text":
+		d.text = sink.NewText(d.streams.out, text)
+		d.out = d.text
+	case "json":
+		d.json = sink.NewNDJSON(d.streams.out, sink.NDJSONOptions{Raw: d.raw, Privacy: text.Privacy, Immediate: text.Immediate})
+		d.out = d.json
+	default:
+		if d.out, err = d.columnsOut(text.Immediate); err != nil {
+			return err
+		}
+	}
+	return d.prepareSelection()
 }
 
 // textOptions returns how records are written as text.
@@ -420,13 +476,14 @@ func (d *decoding) parseDecodeAs(rule string) (a dissect.Assignment, err error) 
 
 // Write shows a record if it is wanted, and ends the run after enough of them.
 func (d *decoding) Write(r *dissect.Record) error {
+	d.progress.record()
 	if d.saving != nil {
 		d.saving.see(r)
 	}
 	if d.over || d.wants != nil && !d.wants(r) {
 		return nil
 	}
-	err := d.take(r, d.count, (d.quiet || d.tables || d.unprinted) && d.saving == nil)
+	err := d.take(r, d.count, (d.quiet || d.tables) && d.saving == nil)
 	if d.mask && errors.Is(err, errEnough) {
 		d.over = true // what follows may say what is secret in packets that were shown
 		return nil
@@ -445,6 +502,7 @@ func (d *decoding) heading(name string) error {
 	if strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		name = strconv.Quote(name)
 	}
+	d.text.Anew()
 	_, err := fmt.Fprintf(d.streams.out, "-- file: %s --\n", name)
 	return err
 }
@@ -457,6 +515,9 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 	}
 	defer f.Close()
 	d.window.Reset()
+	if d.intervals != nil {
+		d.intervals.begin()
+	}
 	var result *dissect.Result
 	if f.Format() == capture.NDJSON {
 		if d.saving != nil {
@@ -468,7 +529,7 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 		if d.tables {
 			return usage("%s: holds records, and tables are learned from packets\ntry: --tables on the capture that the records came from", name)
 		}
-		result, err = d.records(ctx, name, f.Text())
+		result, err = d.records(ctx, index, name, f.Text())
 	} else {
 		result, err = d.packets(ctx, f, index, name == "-")
 	}
@@ -527,23 +588,26 @@ func nothingIn(s *dissect.Summary) string {
 }
 
 func (d *decoding) open(ctx context.Context, name string) (*capture.File, error) {
+	if err := d.refused[name]; err != nil {
+		return nil, err
+	}
 	if d.saving != nil {
 		d.saving.begin()
 	}
 	switch {
 	case name != "-" && (d.saving == nil || !readOnce(name)):
-		return d.limits.capture.Open(name)
+		return d.limits.capture.Open(name, d.progress.through)
 	case d.saving == nil:
-		return d.limits.capture.OpenReader(name, newStandardInput(ctx, d.in, d.out))
+		return d.limits.capture.OpenReader(name, d.progress.through(newStandardInput(ctx, d.in, d.out)))
 	case name == "-":
-		return d.openKept(name, newStandardInput(ctx, d.in, d.out))
+		return d.openKept(name, d.progress.through(newStandardInput(ctx, d.in, d.out)))
 	}
 	pipe, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	d.saving.pipe = pipe
-	return d.openKept(name, pipe)
+	return d.openKept(name, d.progress.through(pipe))
 }
 
 // packets dissects a capture.
@@ -559,23 +623,20 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 		}
 		src = filtered
 	}
-	return dissect.NewPipeline(d, d.pipelineOptions(hold, stdin, index)).Run(ctx, src)
+	p := dissect.NewPipeline(d, d.pipelineOptions(hold, stdin, index))
+	if d.intervals != nil {
+		src = &timed{src, d.intervals, p, index}
+	}
+	return p.Run(ctx, src)
 }
 
 func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dissect.Options {
 	return dissect.Options{
-		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Hasty: d.hasty(), Copies: d.copies,
+		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Hasty: d.countsAlone() && d.intervals == nil, Copies: d.copies,
 		Schema: d.overlay(), Anew: d.anew, File: index,
 		Limits: d.limits.run, Check: d.check, Traffic: d.traffic,
-		Forget: !d.needsSessions() && d.limits.run.Sessions == 0, Guard: os.Getenv(noGuard) == "",
+		Forget: !d.needsSessions() && d.limits.run.Sessions == 0, Guard: os.Getenv(noGuard) == "", Skim: d.countsAlone(),
 	}
-}
-
-// hasty reports whether nobody asks what became of records: all are counted by message, and
-// that is all.
-func (d *decoding) hasty() bool {
-	return d.unprinted && d.wanted == nil && d.saving == nil &&
-		!slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.name != "opcodes" })
 }
 
 // epilogue prints what was asked for behind the records of a file.

@@ -14,7 +14,6 @@ import (
 	"opscope/dissect"
 	"opscope/dissect/sink"
 	"opscope/dissect/transcript"
-	"opscope/schema"
 )
 
 // diffOptions are what `opscope diff` was asked for.
@@ -63,22 +62,16 @@ Exit codes: 0 both are the same; 1 they differ; 2 usage; 3 one is unreadable or 
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (one object)")
 	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
-	for flag, words := range map[string][]string{
-		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(), "limit": limitNames(),
-	} {
-		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // no such flag: the line above is wrong
-		}
-	}
+	completeFlags(c)
 	return c
 }
 
 // diff compares two captures, or one with a transcript.
 func diff(ctx context.Context, s streams, files []string, o *diffOptions) error {
-	switch {
-	case o.format != "text" && o.format != "json":
-		return usage("unknown format %q\ntry -T text or -T json", o.format)
-	case o.update && o.golden == "":
+	if err := textOrJSON(o.format); err != nil {
+		return err
+	}
+	if o.update && o.golden == "" {
 		return usage("--update writes what --golden names\ntry: opscope diff --golden FILE --update CAPTURE")
 	}
 	for _, pattern := range o.ignore {

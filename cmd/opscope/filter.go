@@ -40,7 +40,7 @@ When a record does not have the field, or has it several times:
   x == 1, x < 1, in ...  false        true when it is true of any
   x != 1                 false        true when it is true of all
   x not in [1]           false        true when it is true of all
-  not (x == 1)           true         true when x == 1 is false
+  not x == 1             true         true when x == 1 is false
   x                      false        true (a flag: when any is set)
   any, one, count        false, 0
   all                    false

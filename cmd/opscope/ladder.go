@@ -11,7 +11,7 @@ import (
 )
 
 func newLadder(s streams) *cobra.Command {
-	o := decodeOptions{format: "text"}
+	o := sessionOptions{decodeOptions: decodeOptions{format: "text"}}
 	var ascii bool
 	c := &cobra.Command{
 		Use:   "ladder [flags] SESSION FILE...",
@@ -26,34 +26,29 @@ the time; it comes before the files, and each file counts its sessions from 1.
 
 The rails at the left join a record to its acknowledgement, which both name the packet
 of the other one. A message that its sender sends several times by design is one arrow,
-with "copies: 3".`,
+with "copies: 3".
+
+With -i it draws a session as it goes on, the first that is heard of unless another is
+named: each arrow once it is known whether it was acknowledged, at most --hold later.`,
 		Example: `  opscope ladder 1 pcaps/wulfram/lossy.pcapng
   opscope ladder --ascii -t r 1 pcaps/lotr2/three.pcapng
-  opscope ladder --width 80 2 pcaps/mmo/nat.pcapng`,
+  opscope ladder --width 80 2 pcaps/mmo/nat.pcapng
+  opscope ladder -i eth0 --port 2627`,
 		RunE: func(c *cobra.Command, args []string) error {
-			o.holdSet = c.Flags().Changed("hold")
-			session, files, err := sessionAndFiles("ladder", args, o.read)
-			if err != nil {
+			return o.show(c, s, args, func(d *decoding) error {
+				text, err := d.textOptions()
+				d.writeTo(sink.NewLadder(s.out, sink.LadderOptions{TextOptions: text, ASCII: ascii || !showsUTF8(s.out)}))
 				return err
-			}
-			d, err := newDecoding(s, &o)
-			if err != nil {
-				return err
-			}
-			text, err := d.textOptions()
-			if err != nil {
-				return err
-			}
-			d.writeTo(sink.NewLadder(s.out, sink.LadderOptions{TextOptions: text, ASCII: ascii || !showsUTF8(s.out)}))
-			return d.session(c.Context(), session, files)
+			})
 		},
 	}
 	f := c.Flags()
 	f.SortFlags = false
-	inputFlags(f, &o)
-	recordFlags(f, &o)
+	inputFlags(f, &o.decodeOptions)
+	o.liveOptions.flags(f)
+	recordFlags(f, &o.decodeOptions)
 	f.BoolVar(&ascii, "ascii", false, "draw with ASCII, and show other characters as ?; also on a terminal whose locale is not UTF-8")
-	outputFlags(f, &o)
+	outputFlags(f, &o.decodeOptions)
 	completeFlags(c)
 	return c
 }

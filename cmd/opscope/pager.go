@@ -15,6 +15,7 @@ import (
 // The zero pager is none.
 type pager struct {
 	cancel  func(error)
+	wanted  func() // starts it, when there is something to show; nil for none
 	running atomic.Bool
 	to      *os.File      // the pager's standard input
 	done    chan struct{} // closed when the pager has ended
@@ -33,6 +34,11 @@ func (w *paged) Fd() uintptr { return w.file.Fd() }
 // Write writes to the pager, or to the terminal where there is none. A reader who has quit
 // the pager misses nothing that he wants: that is no error.
 func (w *paged) Write(b []byte) (int, error) {
+	if !w.messages && w.pager.wanted != nil {
+		start := w.pager.wanted
+		w.pager.wanted = nil
+		start()
+	}
 	if !w.pager.running.Load() {
 		return w.file.Write(b)
 	}
@@ -68,8 +74,9 @@ func paging(c *cobra.Command) *cobra.Command {
 	return c
 }
 
-// page starts the pager for a command that prints long text from files. What is JSON is
-// for a program, and what comes from a pipe or an interface may go on for ever.
+// page has a command that prints long text from files start the pager, as soon as there is
+// some: until then the terminal shows how far it is. What is JSON is for a program, and
+// what comes from a pipe or an interface may go on for ever.
 func (s streams) page(c *cobra.Command, args []string) {
 	w, ok := s.out.(*paged)
 	if _, long := c.Annotations[pages]; !ok || !long {
@@ -94,8 +101,10 @@ func (s streams) page(c *cobra.Command, args []string) {
 			return
 		}
 	}
-	if err := w.pager.start(w.file); err != nil {
-		complain(s.err, "pager: "+err.Error()+"; going on without")
+	w.pager.wanted = func() {
+		if err := w.pager.start(w.file); err != nil {
+			complain(s.err, "pager: "+err.Error()+"; going on without")
+		}
 	}
 }
 

@@ -35,7 +35,13 @@ func terminal(t *testing.T, settings []string, args ...string) *onTerminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, args...)
+	return terminalOf(t, settings, append([]string{self}, args...)...)
+}
+
+// terminalOf starts a command line on a terminal.
+func terminalOf(t *testing.T, settings []string, args ...string) *onTerminal {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	cmd.Env = append([]string{asMain + "=1", "PATH=" + os.Getenv("PATH"), "TERM=xterm", "LANG=C.UTF-8", "TZ=UTC"}, settings...)
 	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: 100})
 	if err != nil {

@@ -114,7 +114,7 @@ func plotFile(ctx context.Context, s streams, files []string, o *plotOptions) er
 		return &exitError{exitInput, fmt.Errorf("-o: %w", err)}
 	}
 	if _, err := fmt.Fprintf(s.out, "%s: records: %d, %s\n", sink.Escape(o.output), p.points, summed(c)); err != nil {
-		return &exitError{exitInput, fmt.Errorf("output: %w", err)}
+		return outputError(err)
 	}
 	return failed
 }
@@ -168,10 +168,12 @@ type sending struct {
 // lane is a stream as it grows.
 type lane struct {
 	chart.Lane
+	stream   int
 	messages []string
 	modulus  int
 	high     int // the highest sequence so far; it does not wrap
 	seen     map[int]bool
+	late     bool // the first ones, from sequence 1 on, are missing
 }
 
 func newPlotting(d *decoding, only int) *plotting {
@@ -237,6 +239,9 @@ func (p *plotting) send(r *dissect.Record, s side, at float64) {
 		x.Beyond = x.Beyond || n.Code == "out_of_window"
 	}
 	l.seen[x.Seq] = true
+	if len(l.Sends) == 0 {
+		l.late = slices.ContainsFunc(r.Notes, func(n dissect.Note) bool { return n.Code == "sequence_gap" })
+	}
 	l.Sends = append(l.Sends, x)
 	if math.IsNaN(acked) {
 		p.waiting[r.N] = sending{l, len(l.Sends) - 1}
@@ -268,7 +273,7 @@ func (s side) String() string {
 func (p *plotting) lane(k laneKey, r *dissect.Record) *lane {
 	l := p.lanes[k]
 	if l == nil {
-		l = &lane{modulus: 1 << 16, high: r.Envelope.Seq, seen: map[int]bool{}}
+		l = &lane{stream: k.stream, modulus: 1 << 16, high: r.Envelope.Seq, seen: map[int]bool{}}
 		p.lanes[k] = l
 		if s := p.decoding.schemaOf(r.Protocol); s != nil {
 			l.Window = int(s.Limit("window"))
@@ -302,6 +307,9 @@ const mostMissing = 1000
 // missing finds the sequences that no record has.
 func (l *lane) missing() {
 	last := -1
+	if l.late {
+		last = 0
+	}
 	for _, s := range l.Sends {
 		for seq := last + 1; last >= 0 && seq < s.Seq && s.Seq-last <= mostMissing; seq++ {
 			if !l.seen[seq] {
@@ -353,7 +361,7 @@ func (p *plotting) side(s side, lanes []*lane) chart.Side {
 		l.missing()
 	}
 	slices.SortFunc(lanes, func(a, b *lane) int {
-		return cmp.Or(cmp.Compare(len(b.Sends), len(a.Sends)), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(len(b.Sends), len(a.Sends)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.stream, b.stream))
 	})
 	if len(lanes) > mostLanes {
 		complain(p.decoding.err, fmt.Sprintf("%s has %d streams, of which the %d with the most records are drawn", s, len(lanes), mostLanes))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"opscope/dissect"
 	"opscope/dissect/capture"
@@ -13,7 +14,7 @@ import (
 )
 
 // records reads opscope's own NDJSON. A line that is no record costs that line.
-func (d *decoding) records(ctx context.Context, name string, text io.Reader) (*dissect.Result, error) {
+func (d *decoding) records(ctx context.Context, index int, name string, text io.Reader) (*dissect.Result, error) {
 	r := sink.NewReader(text, sink.ReaderOptions{Schema: d.schemaOf, MaxLine: d.limits.line})
 	var result dissect.Result
 	bad := badLines{to: d.err, name: name}
@@ -34,15 +35,31 @@ func (d *decoding) records(ctx context.Context, name string, text io.Reader) (*d
 			return &result, err
 		}
 		bad.good()
+		if d.intervals != nil {
+			if err := d.intervals.pass(rec.Time, func(s *statistic) error { return s.take(index, &result) }); err != nil {
+				return &result, err
+			}
+		}
 		if d.only != nil && rec.Protocol != "" && rec.Protocol != d.protocol {
 			continue
 		}
 		result.Summary.AddRecord(rec)
+		reach(&result.Summary, rec.Time)
 		if err := d.Write(rec); err != nil {
 			return &result, err
 		}
 	}
 	return &result, context.Cause(ctx)
+}
+
+// reach has the time that a summary is of reach to that of a record.
+func reach(s *dissect.Summary, t time.Time) {
+	if s.First.IsZero() || t.Before(s.First) {
+		s.First = t
+	}
+	if t.After(s.Last) {
+		s.Last = t
+	}
 }
 
 const (

@@ -12,9 +12,7 @@ import (
 // Framing on top of a stream.
 var frameReports = []report{
 	{"B25: all frames of a segment are shown, each with its bytes and packets", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		c.Send(fromServer, chats(1, 5), chat(6)[:12]) // packet 4
 		c.Send(fromServer, chat(6)[12:], chat(7))
 		out := show(t, s)
@@ -26,9 +24,7 @@ var frameReports = []report{
 		}
 	}},
 	{"B26: a frame that comes byte by byte is the same frame", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		c.Drip(fromServer, 1, chats(1, 2))
 		out := show(t, s)
 		out.wantTexts("1 2")
@@ -38,9 +34,7 @@ var frameReports = []report{
 		}
 	}},
 	{"B28: the second frame of a segment goes on where it began", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		c.Send(fromServer, chat(1), chat(2)[:5])
 		c.Send(fromServer, chat(2)[5:], chat(3))
 		out := show(t, s)
@@ -51,9 +45,7 @@ var frameReports = []report{
 	}},
 	{"B29: an impossible size is an error in its place, and later frames come back", func(t *testing.T, e ends) {
 		for _, size := range []string{"\xff\xff\xff\xff", "\x00\x00", "\x00\x01\x02"} {
-			s := &scene.Scene{}
-			c := s.TCP(e.client, e.server)
-			c.Open()
+			s, c := opened(e)
 			c.Drip(fromServer, 50, chats(1, 10)+size+chats(11, 20))
 			out := show(t, s)
 			out.wantTexts(numbersFrom(1, 20))
@@ -69,9 +61,7 @@ var frameReports = []report{
 		}
 	}},
 	{"B31: a stream of nothing but noise is left alone, with a note", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		noise := strings.Repeat("\xff\xfe\xfd", 500)
 		for n := 1; n <= 40; n++ {
 			if n%20 == 0 {
@@ -89,9 +79,7 @@ var frameReports = []report{
 		}
 	}},
 	{"B32: a length that lies costs its field, and no memory", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		c.Send(fromServer, scene.Frame(0x23, "\xff\xffabc"), scene.Frame(0x15, "\x00\x00\x00\x01\xff\x00"),
 			scene.Frame(0x13, "\x01\x0a\x43\xff\xff"), chat(1))
 		out := show(t, s)
@@ -103,9 +91,7 @@ var frameReports = []report{
 		out.counts("errors.malformed", 3)
 	}},
 	{"B32: values and texts keep to their limits", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		c.Send(fromServer, scene.Frame(0x23, scene.Text(strings.Repeat("x", 500))), scene.AsFrame(scene.Translation(4)), chat(1))
 		out := show(t, s, "--limit", "text=100", "--limit", "values=50")
 		out.wantTexts("1")
@@ -123,8 +109,7 @@ func TestFrameReports(t *testing.T) { hold(t, frameReports) }
 // Datagrams, what makes them reliable, and what a session knows.
 var datagramReports = []report{
 	{"B34: all records of a datagram are shown, and the bytes behind them", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		_, u := greet(s, e)
+		s, u := greeted(e)
 		u.Send(fromClient, counter, counter, counter, "\xfe\xff")
 		out := show(t, s)
 		out.want("record", `
@@ -143,8 +128,7 @@ var datagramReports = []report{
 		}
 	}},
 	{"B35: the layout follows the handshake, for each direction", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		_, u := greet(s, e)
+		s, u := greeted(e)
 		u.Send(fromClient, "\x35\xff\xff\xff\xff") // raw, as no handshake was there
 		u.Send(fromClient, scene.Original(1))
 		u.Send(fromClient, scene.Viewpoint(1, -1)) // 4 bytes more
@@ -169,8 +153,7 @@ var datagramReports = []report{
 		}
 	}},
 	{"B37: the same bytes under a new sequence are told, with both packets", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		_, u := greet(s, e)
+		s, u := greeted(e)
 		u.Send(fromClient, scene.Original(1))
 		u.Send(fromClient, scene.Chat(1, "one"))
 		u.Send(fromClient, scene.Chat(2, "two")) // packet 8
@@ -197,8 +180,7 @@ var datagramReports = []report{
 				s.Move(first + 1)
 			},
 		} {
-			s := &scene.Scene{}
-			_, u := greet(s, e)
+			s, u := greeted(e)
 			first := s.Len() + 1
 			u.SendFragments(fromClient, 80, scene.Original(1)) // 3 pieces
 			change(s, first)
@@ -213,8 +195,7 @@ var datagramReports = []report{
 		}
 	}},
 	{"B38: a set that stays incomplete is told after its time", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		_, u := greet(s, e)
+		s, u := greeted(e)
 		u.SendFragments(fromClient, 80, scene.Original(1))
 		s.Drop(s.Len())
 		s.Wait(31 * time.Second)
@@ -227,8 +208,7 @@ var datagramReports = []report{
 		}
 	}},
 	{"B40: both directions number their fragments as they like", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		_, u := greet(s, e)
+		s, u := greeted(e)
 		other := &scene.Scene{} // numbers from the start as well
 		v := other.UDP(e.other, e.server)
 		u.SendFragments(fromClient, 104, scene.Original(1))
@@ -244,8 +224,7 @@ var datagramReports = []report{
 		out.counts("errors.malformed", 0)
 	}},
 	{"B41: a peer that starts again begins a session, with tables of its own", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		_, u := greet(s, e)
+		s, u := greeted(e)
 		u.Send(fromClient, scene.Original(5000))
 		u.Send(fromClient, scene.Viewpoint(1, 1))
 		u.Send(fromClient, scene.Viewpoint(2, 2))
@@ -268,8 +247,7 @@ var datagramReports = []report{
 		}
 	}},
 	{"B43: acknowledgements of long ago, and of what was never sent, are told", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		_, u := greet(s, e)
+		s, u := greeted(e)
 		u.Send(fromClient, scene.Original(1))
 		const modulus = 65535
 		seq := func(n int) int { return (n + modulus) % modulus }
@@ -305,8 +283,7 @@ var datagramReports = []report{
 		}
 	}},
 	{"B44: datagrams that are too short do not end the flow", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		_, u := greet(s, e)
+		s, u := greeted(e)
 		u.Send(fromClient, scene.Original(1))
 		u.Send(fromClient, "\x35\x00\x01")                 // shorter than its envelope
 		u.Send(fromClient, "")                             // nothing

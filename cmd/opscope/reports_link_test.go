@@ -110,9 +110,7 @@ var linkReports = []report{
 		if e.name == "IPv6" {
 			at, size = 4, 70_000
 		}
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		n := size / 26
 		s.Around = func(ip string) string { return scene.Ethernet(zero(ip, at)) }
 		c.Send(fromServer, chats(1, n))
@@ -149,8 +147,7 @@ var linkReports = []report{
 		show(t, right, "--check").counts("wrong_checksums", 0)
 	}},
 	{"B55: what an ICMP error quotes is no traffic, and its flow is told", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		_, u := greet(s, e)
+		s, u := greeted(e)
 		u.Send(fromClient, counter)
 		u.Unreachable(fromClient, counter)
 		// One that quotes an IPv6 packet in an IPv4 one, cut short.
@@ -163,8 +160,7 @@ var linkReports = []report{
 		out.counts("other_flows", 0)
 	}},
 	{"B59: an id used again after a loss joins no strangers", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		_, u := greet(s, e)
+		s, u := greeted(e)
 		a, b := u.Addr[0], u.Addr[1]
 		var twelve []scene.Pair // enough for two pieces
 		for n := range 12 {
@@ -188,8 +184,7 @@ var linkReports = []report{
 		out.says("expired")
 	}},
 	{"B59: fragments of two protocols are those of two datagrams", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		_, u := greet(s, e)
+		s, u := greeted(e)
 		a, b := u.Addr[0], u.Addr[1]
 		one, two := &scene.Scene{}, &scene.Scene{} // the same ids
 		game := one.Fragments(a.Addr(), b.Addr(), 17, scene.UDP(a, b, scene.Original(1)), 104)
@@ -403,8 +398,7 @@ func TestReportsOfOneVersion(t *testing.T) {
 			for name, change := range map[string][2]func(string) string{
 				"as it is": {same, same}, "with DF": {dontFragment, dontFragment}, "options on all": {options, options}, "options on the first": {options, same},
 			} {
-				s := &scene.Scene{}
-				_, u := greet(s, e)
+				s, u := greeted(e)
 				payload := scene.UDP(u.Addr[0], u.Addr[1], counter+counter+"\xfe") // 19 bytes: 16 and 3
 				list := s.Fragments(u.Addr[0].Addr(), u.Addr[1].Addr(), 17, payload, 16)
 				s.IP(change[0](list[0]))

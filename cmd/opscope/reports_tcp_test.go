@@ -54,9 +54,7 @@ var connectionReports = []report{
 	}},
 	{"B02: a reset by one side ends both", func(t *testing.T, e ends) {
 		for _, from := range []scene.Side{fromClient, fromServer} {
-			s := &scene.Scene{}
-			c := s.TCP(e.client, e.server)
-			c.Open()
+			s, c := opened(e)
 			c.Send(fromServer, chat(1))
 			c.Segment(from, scene.RST|scene.ACK, "")
 			who := []string{"client", "server"}[from]
@@ -109,9 +107,7 @@ var connectionReports = []report{
 	}},
 	{"B07: a SYN that comes late belongs to its session", func(t *testing.T, e ends) {
 		for _, monotone := range []bool{false, true} {
-			s := &scene.Scene{}
-			c := s.TCP(e.client, e.server)
-			c.Open()
+			s, c := opened(e)
 			c.Send(fromServer, chat(1))
 			c.Segment(fromServer, scene.FIN|scene.ACK, "")
 			c.Segment(fromClient, scene.FIN|scene.ACK, "")
@@ -130,9 +126,7 @@ var connectionReports = []report{
 		}
 	}},
 	{"B08: a FIN counts at its sequence number", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		at := c.Next[fromServer]
 		first, second := chat(1), chat(2)
 		c.SegmentAt(fromServer, scene.FIN|scene.ACK, at+uint32(len(first)), second)
@@ -146,9 +140,7 @@ var connectionReports = []report{
 		out.counts("gaps", 0)
 	}},
 	{"B08: a half-closed connection goes on the other way", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		c.Segment(fromClient, scene.FIN|scene.ACK, scene.Frame(0x20, "\x00\x00\x00\x00"+scene.Text("bye")))
 		for n := 1; n <= 60; n++ {
 			s.Wait(time.Second)
@@ -162,9 +154,7 @@ var connectionReports = []report{
 		out.says("half-closed by client", "closed: by server")
 	}},
 	{"B10: a reset after a FIN of the same side ends both", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		c.Send(fromServer, chat(1))
 		c.Segment(fromClient, scene.FIN|scene.ACK, "")
 		c.Segment(fromClient, scene.RST, "")
@@ -175,9 +165,7 @@ var connectionReports = []report{
 			session 1 closed: reset by client`)
 	}},
 	{"B11: a quiet direction is still open", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		ping := scene.Frame(0x20, "\x00\x00\x00\x00"+scene.Text("here"))
 		c.Send(fromClient, ping)
 		for n := 1; n < 300; n++ {
@@ -248,9 +236,7 @@ var streamReports = []report{
 		out.counts("segments.out_of_order", 1)
 	}},
 	{"B16: keep-alive probes with garbage change nothing", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		c.Send(fromServer, chat(1))
 		c.Segment(fromClient, scene.ACK, "")
 		for range 3 {
@@ -264,9 +250,7 @@ var streamReports = []report{
 		out.counts("conflicts", 0)
 	}},
 	{"B17: copies are counted and bring nothing", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		at := c.Next[fromServer]
 		for range 3 {
 			c.SegmentAt(fromServer, scene.ACK, at, chat(1))
@@ -278,9 +262,7 @@ var streamReports = []report{
 		out.counts("segments.keep_alives", 1)
 	}},
 	{"B19: a retransmission longer or shorter than the original brings what is new", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		at, data := c.Next[fromServer], chats(1, 2) // 48 bytes
 		part := func(from, to int) { c.SegmentAt(fromServer, scene.ACK, at+uint32(from), data[from:to]) }
 		part(0, 16)
@@ -297,9 +279,7 @@ var streamReports = []report{
 		out.counts("gaps", 0)
 	}},
 	{"B20: a segment far ahead is set aside, and the stream goes on", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		c.Send(fromServer, chat(1))
 		c.SegmentAt(fromServer, scene.ACK, c.Next[fromServer]+0x7fff0000, "x")
 		c.Send(fromServer, chat(2))
@@ -309,9 +289,7 @@ var streamReports = []report{
 		out.says("out_of_window")
 	}},
 	{"B22: a hole that never fills is told, and what is behind it shown", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		c.Send(fromServer, chat(1))
 		c.Lose(fromServer, chat(2))
 		total := 1000
@@ -328,9 +306,7 @@ var streamReports = []report{
 		}
 	}},
 	{"B22: so it is when too much waits", func(t *testing.T, e ends) {
-		s := &scene.Scene{}
-		c := s.TCP(e.client, e.server)
-		c.Open()
+		s, c := opened(e)
 		c.Send(fromServer, chat(1))
 		c.Lose(fromServer, chat(2))
 		c.Send(fromServer, chats(3, 100))

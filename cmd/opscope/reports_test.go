@@ -253,6 +253,14 @@ func numbersFrom(from, to int) string {
 // counter is a record over UDP of 5 bytes, INPUT_FEEDBACK.
 const counter = "\x40\x00\x00\x00\x07"
 
+// opened returns a scene with a connection that has its handshake.
+func opened(e ends) (*scene.Scene, *scene.Connection) {
+	s := &scene.Scene{}
+	c := s.TCP(e.client, e.server)
+	c.Open()
+	return s, c
+}
+
 // greet opens a session in view of the capture: what the server says over TCP, and the
 // key that its client echoes over UDP.
 func greet(s *scene.Scene, e ends) (*scene.Connection, *scene.Datagrams) {
@@ -261,6 +269,13 @@ func greet(s *scene.Scene, e ends) (*scene.Connection, *scene.Datagrams) {
 	c.Send(fromServer, scene.AsFrame(scene.HelloUDP(2627)), scene.AsFrame(scene.HelloKey("KeyA")))
 	u.Send(fromClient, scene.HelloThere, scene.EchoKey("KeyA"))
 	return c, u
+}
+
+// greeted returns a scene with such a session, and its datagrams.
+func greeted(e ends) (*scene.Scene, *scene.Datagrams) {
+	s := &scene.Scene{}
+	_, u := greet(s, e)
+	return s, u
 }
 
 // TestFieldReports proves that each report is held by a test, in whatever package.

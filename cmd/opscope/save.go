@@ -318,7 +318,7 @@ func (d *decoding) openKept(name string, in io.Reader) (*capture.File, error) {
 func (d *decoding) reopen(name string) (*capture.File, error) {
 	s := d.saving.source
 	if s == nil {
-		return d.limits.capture.Open(name)
+		return d.limits.capture.Open(name, nil)
 	}
 	about, err := s.Stat()
 	if err != nil {

@@ -40,19 +40,24 @@ func (o *selectionOptions) choiceFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.profile, "profile", "", "read presets from this `FILE` (default: opscope/profile.yaml in the user's configuration)")
 }
 
-// compile returns the filter, nil for one that wants all records. An error says which
-// flag is wrong.
-func (o *selectionOptions) compile(language func() *filter.Language) (*filter.Filter, error) {
-	presets, err := o.load()
-	if err != nil {
-		return nil, err
+// loadPresets loads the presets, and checks the numbers.
+func (d *decoding) loadPresets() (err error) {
+	if d.loaded, err = d.selectionOptions.load(); err != nil {
+		return err
 	}
 	switch {
-	case o.before < 0 || o.before > filter.MaxContext:
-		return nil, usage("--before %d: want a number of records from 0 to %d", o.before, filter.MaxContext)
-	case o.after < 0:
-		return nil, usage("--after %d: want a number of records, from 0", o.after)
-	case o.filter == "" && len(o.only) == 0 && len(o.hide) == 0 && len(presets) == 0:
+	case d.before < 0 || d.before > filter.MaxContext:
+		return usage("--before %d: want a number of records from 0 to %d", d.before, filter.MaxContext)
+	case d.after < 0:
+		return usage("--after %d: want a number of records, from 0", d.after)
+	}
+	return nil
+}
+
+// compile returns the filter, nil for one that wants all records. An error says which
+// flag is wrong.
+func (o *selectionOptions) compile(presets []preset, language func() *filter.Language) (*filter.Filter, error) {
+	if o.filter == "" && len(o.only) == 0 && len(o.hide) == 0 && len(presets) == 0 {
 		return nil, nil
 	}
 	all, err := (&preset{Filter: o.filter, Only: o.only, Hide: o.hide}).compile(language())
@@ -93,6 +98,7 @@ func (p *preset) compile(l *filter.Language) (*filter.Filter, error) {
 
 // selection is which records a run shows, and how many it has shown.
 type selection struct {
+	loaded   []preset
 	language *filter.Language
 	wanted   *filter.Filter
 	window   filter.Window
@@ -104,7 +110,7 @@ type selection struct {
 
 // prepareSelection compiles the filter. Between groups of records, text has a line.
 func (d *decoding) prepareSelection() (err error) {
-	if d.wanted, err = d.compile(d.words); err != nil {
+	if d.wanted, err = d.compile(d.loaded, d.words); err != nil {
 		return err
 	}
 	d.any = d.filtered()

@@ -8,12 +8,17 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"opscope/dissect"
 )
 
 // sessionAndFiles takes the arguments of a command about one session: its number, then
-// the files.
-func sessionAndFiles(command string, args, read []string) (session int, files []string, err error) {
+// the files; where it captures no file, and session 1 unless another is named.
+func sessionAndFiles(command string, args, read []string, live bool) (session int, files []string, err error) {
+	if len(args) == 0 && live {
+		return 1, nil, nil
+	}
 	if len(args) == 0 {
 		return 0, nil, usage("no session to %s\ntry: opscope %s 1 FILE", command, command)
 	}
@@ -21,10 +26,48 @@ func sessionAndFiles(command string, args, read []string) (session int, files []
 	if err != nil || session < 1 {
 		return 0, nil, usage("%q is no number of a session, which comes before the files\ntry: opscope %s 1 %s", args[0], command, args[0])
 	}
-	if files = append(read, args[1:]...); len(files) == 0 {
+	if files = append(read, args[1:]...); len(files) == 0 && !live {
 		return 0, nil, usage("no file to read\ntry: opscope %s %d FILE", command, session)
 	}
 	return session, files, nil
+}
+
+// sessionOptions are what a command about one session was asked for.
+type sessionOptions struct {
+	decodeOptions
+	liveOptions
+}
+
+// show shows one session of files, or of what is captured. Beside the decoding it is given
+// may be set up as it needs.
+func (o *sessionOptions) show(c *cobra.Command, s streams, args []string, setUp func(*decoding) error) error {
+	live := len(o.interfaces) > 0
+	o.holdSet = c.Flags().Changed("hold")
+	session, files, err := sessionAndFiles(c.Name(), args, o.read, live)
+	if err == nil {
+		err = o.liveOptions.fit(c.Flags(), files)
+	}
+	if err != nil {
+		return err
+	}
+	var x *sniffing
+	if live {
+		if x, err = newSniffing(&s, &o.liveOptions, o.packetFilter); err != nil {
+			return err
+		}
+	}
+	d, err := newDecoding(s, &o.decodeOptions)
+	if err == nil && setUp != nil {
+		err = setUp(d)
+	}
+	switch {
+	case err != nil:
+		return err
+	case live:
+		x.decoding = d
+		return x.session(c.Context(), session)
+	}
+	return d.session(c.Context(), session, d.inputs(files))
 }
 
 // oneSession picks the records of one session out of files, and takes note of the
@@ -95,6 +138,29 @@ func (o *oneSession) missing(files []string) error {
 		fmt.Fprintf(&b, "\n  and %d more", o.more)
 	}
 	return usage("%s", b.String())
+}
+
+// session captures until it is told to end, and shows what one session says as it
+// does.
+func (x *sniffing) session(ctx context.Context, number int) error {
+	d := x.decoding
+	one := oneSession{number: number}
+	d.wants = one.wants
+	result, err := x.capture(ctx)
+	if result == nil {
+		if errors.Is(err, errInterrupted) {
+			return nil
+		}
+		return err
+	}
+	if e := d.out.Flush(); e != nil {
+		return outputError(e)
+	}
+	x.tell()
+	if one.found || err != nil {
+		return err
+	}
+	return one.missing(nil)
 }
 
 // session reads files, and shows what one session of theirs says.

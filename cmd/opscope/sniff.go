@@ -101,6 +101,30 @@ func (o *liveOptions) flags(f *pflag.FlagSet) {
 	f.StringVar(&o.user, "user", "", "go on as this `USER` once the interfaces are open")
 }
 
+// fit checks that what was asked for goes with what is read: interfaces, or files.
+func (o *liveOptions) fit(given *pflag.FlagSet, files []string) error {
+	switch {
+	case len(o.interfaces) > 0 && len(files) > 0:
+		return usage("-i captures, and %s is a file\ntry: one of them; a capture filter stands behind -f", files[0])
+	case o.write == "-":
+		return usage("standard output has the report\ntry: -w FILE")
+	case len(o.interfaces) > 0:
+		return nil
+	}
+	var wrong string
+	var live pflag.FlagSet
+	new(liveOptions).flags(&live)
+	live.VisitAll(func(f *pflag.Flag) {
+		if given.Changed(f.Name) {
+			wrong = f.Name
+		}
+	})
+	if wrong != "" {
+		return usage("--%s is about a live capture\ntry: with -i INTERFACE", wrong)
+	}
+	return nil
+}
+
 // listDevices prints the interfaces.
 func listDevices(s streams) error {
 	list, err := capture.Devices()
@@ -162,6 +186,27 @@ func sniff(ctx context.Context, s streams, args []string, o *sniffOptions) error
 	}
 	if e := x.epilogue(result); e != nil && err == nil {
 		err = &exitError{exitInput, fmt.Errorf("output: %w", e)}
+	}
+	return err
+}
+
+// report captures until it is told to end, and prints a statistic of all. Records are not
+// printed.
+func (x *sniffing) report(ctx context.Context, s *statistic) error {
+	x.decoding.gatherOnly(s)
+	result, err := x.capture(ctx)
+	if result == nil {
+		if errors.Is(err, errInterrupted) {
+			return nil
+		}
+		return err
+	}
+	x.tell()
+	if e := s.take(0, result); e != nil {
+		return e
+	}
+	if e := x.decoding.printLast(s); e != nil {
+		return e
 	}
 	return err
 }
@@ -370,7 +415,9 @@ func (x *sniffing) run() (*dissect.Result, error) {
 		err = nil
 	}
 	var link *dissect.UnsupportedLinkError
+	var exit *exitError
 	switch {
+	case errors.As(err, &exit):
 	case err == nil && recording != nil:
 		err = &exitError{exitInput, recording}
 	case errors.Is(err, capture.ErrRecording), errors.As(err, &link):
@@ -428,6 +475,11 @@ func (x *sniffing) Next(p *dissect.Packet) error {
 		return io.EOF
 	}
 	err := x.live.Next(p)
+	if i := x.decoding.intervals; i != nil && (err == nil || errors.Is(err, dissect.ErrIdle)) {
+		if e := i.pass(time.Now(), func(s *statistic) error { return x.decoding.soFar(x.pipeline, 0, s) }); e != nil {
+			return e
+		}
+	}
 	if err == nil {
 		x.packets.Add(1)
 	} else if !errors.Is(err, dissect.ErrIdle) {

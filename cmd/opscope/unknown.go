@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -34,10 +35,16 @@ protocol was decoded. Secrets are masked in samples, too.`,
 	return c
 }
 
+// unfitted is a report that is as wide as it needs to be.
+type unfitted struct{ *sink.Report }
+
+// WriteText writes the report, whatever the width.
+func (r unfitted) WriteText(w io.Writer, _ int) error { return r.Report.WriteText(w) }
+
 // unknown decodes files and reports what was not understood, also of a damaged one.
 func unknown(ctx context.Context, s streams, files []string, o *decodeOptions, samples int) error {
-	if o.format != "text" && o.format != "json" {
-		return usage("unknown format %q\ntry -T text or -T json", o.format)
+	if err := textOrJSON(o.format); err != nil {
+		return err
 	}
 	if samples < 1 {
 		return usage("--samples %d: want 1 or more", samples)
@@ -50,6 +57,6 @@ func unknown(ctx context.Context, s streams, files []string, o *decodeOptions, s
 	return d.report(ctx, files, &statistic{
 		out:    u,
 		gather: func(_ int, r *dissect.Result) error { u.AddUndecoded(r.Summary.UndecodedBytes); return nil },
-		report: func() printable { return u.Report() },
+		report: func() printable { return unfitted{u.Report()} },
 	})
 }

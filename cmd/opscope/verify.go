@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"opscope/dissect"
 	"opscope/dissect/sink"
 	"opscope/dissect/verify"
-	"opscope/schema"
 )
 
 // verifyOptions are what `opscope verify` was asked for.
@@ -35,6 +35,7 @@ type verifyOptions struct {
 	junit   string
 	sarif   string
 	github  bool
+	texts   [][]byte // of specs
 }
 
 func newVerify(s streams) *cobra.Command {
@@ -82,6 +83,7 @@ not start, or the interface went away.`,
 	f := c.Flags()
 	f.SortFlags = false
 	inputFlags(f, &o.decodeOptions)
+	jobsFlag(f, &o.decodeOptions)
 	o.liveOptions.flags(f)
 	f.StringVar(&o.run, "run", "", "with -i: run this `COMMAND`, and capture until it ends")
 	repeatable(f, &o.specs, "spec", "", "check the expectations in this `FILE`, too; repeatable")
@@ -100,12 +102,9 @@ not start, or the interface went away.`,
 	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
 	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
-	for flag, words := range map[string][]string{
-		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(), "rules": verify.Protocols(), "limit": limitNames(),
-	} {
-		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // no such flag: the line above is wrong
-		}
+	completeFlags(c)
+	if err := c.RegisterFlagCompletionFunc("rules", cobra.FixedCompletions(verify.Protocols(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // no such flag: the line above is wrong
 	}
 	return c
 }
@@ -115,18 +114,14 @@ func runVerify(ctx context.Context, s streams, files []string, o *verifyOptions)
 	if o.list != "" {
 		return listRules(s, o.list)
 	}
-	settings, err := o.settings()
-	if err != nil {
-		return err
-	}
 	if o.context < 0 || o.most < 1 {
 		return usage("--context %d, --most %d: want 0 or more, and 1 or more", o.context, o.most)
 	}
-	format := o.format
-	if format != "text" && format != "json" {
-		return usage("unknown format %q\ntry -T text or -T json", format)
+	if err := textOrJSON(o.format); err != nil {
+		return err
 	}
 	var x *sniffing
+	var err error
 	if len(o.interfaces) > 0 {
 		if x, err = newSniffing(&s, &o.liveOptions, o.packetFilter); err != nil {
 			return err
@@ -137,17 +132,16 @@ func runVerify(ctx context.Context, s streams, files []string, o *verifyOptions)
 		return err
 	}
 	d.checks = true
-	for _, p := range settings.Unknown(func(protocol, packet string) bool { return d.knowsPacket(protocol, packet) }) {
-		return usage("--waive: no packet is called %q", p)
+	if err := o.readSpecs(); err != nil {
+		return err
 	}
-	specs, err := o.loadSpecs(d, settings)
+	checker, err := o.newChecker(d)
 	if err != nil {
 		return err
 	}
-	checker := verify.NewChecker(verify.Options{Settings: *settings, Specs: specs, Printer: newPrinter(d), Context: o.context, Most: o.most})
 	var damage error
 	if x == nil {
-		damage, err = d.judge(ctx, files, checker)
+		damage, err = o.judge(ctx, d, d.inputs(files), checker)
 	} else {
 		x.decoding = d
 		if o.run != "" {
@@ -173,28 +167,10 @@ func runVerify(ctx context.Context, s streams, files []string, o *verifyOptions)
 
 // fit checks that what was asked for fits together.
 func (o *verifyOptions) fit(given *pflag.FlagSet, files []string) error {
-	switch {
-	case o.run != "" && len(o.interfaces) == 0:
+	if o.run != "" && len(o.interfaces) == 0 {
 		return usage("--run wants an interface to capture on\ntry: -i lo")
-	case len(o.interfaces) > 0 && len(files) > 0:
-		return usage("-i captures, and %s is a capture\ntry: one of them", files[0])
-	case o.liveOptions.write == "-":
-		return usage("standard output has the report\ntry: -w FILE")
-	case len(o.interfaces) > 0:
-		return nil
 	}
-	var wrong string
-	var live pflag.FlagSet
-	new(liveOptions).flags(&live)
-	live.VisitAll(func(f *pflag.Flag) {
-		if given.Changed(f.Name) {
-			wrong = f.Name
-		}
-	})
-	if wrong != "" {
-		return usage("--%s is about a live capture\ntry: with -i INTERFACE", wrong)
-	}
-	return nil
+	return o.liveOptions.fit(given, files)
 }
 
 // forDecoding returns the options of the decoding below a check.
@@ -219,19 +195,43 @@ func (o *verifyOptions) settings() (*verify.Settings, error) {
 	return &settings, nil
 }
 
-// loadSpecs reads the specs. What they change of the rules counts before what flags do.
+// newChecker returns a checker of what a decoding takes.
+func (o *verifyOptions) newChecker(d *decoding) (*verify.Checker, error) {
+	settings, err := o.settings()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range settings.Unknown(d.knowsPacket) {
+		return nil, usage("--waive: no packet is called %q", p)
+	}
+	specs, err := o.loadSpecs(d, settings)
+	if err != nil {
+		return nil, err
+	}
+	return verify.NewChecker(verify.Options{Settings: *settings, Specs: specs, Printer: newPrinter(d), Context: o.context, Most: o.most}), nil
+}
+
+// readSpecs reads the files of the specs: once, as they may be pipes.
+func (o *verifyOptions) readSpecs() error {
+	for _, name := range o.specs {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return &exitError{exitInput, err}
+		}
+		o.texts = append(o.texts, text)
+	}
+	return nil
+}
+
+// loadSpecs loads the specs. What they change of the rules counts before what flags do.
 func (o *verifyOptions) loadSpecs(d *decoding, settings *verify.Settings) (list []*verify.Spec, err error) {
 	if len(o.specs) == 0 {
 		return nil, nil
 	}
 	language, protocols := d.words(), slices.Sorted(maps.Keys(d.allSchemas()))
 	var changes verify.Settings
-	for _, name := range o.specs {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return nil, &exitError{exitInput, err}
-		}
-		spec, err := verify.LoadSpec(name, data, language, protocols, &changes)
+	for i, name := range o.specs {
+		spec, err := verify.LoadSpec(name, o.texts[i], language, protocols, &changes)
 		if err != nil {
 			return nil, &exitError{exitUsage, err}
 		}
@@ -251,33 +251,70 @@ func (d *decoding) knowsPacket(protocol, packet string) bool {
 	return false
 }
 
-// judge has a checker look at files in turn. What it returns as damage, and has complained
-// of, is that one could not be read as a whole.
-func (d *decoding) judge(ctx context.Context, files []string, checker *verify.Checker) (damage, err error) {
+// judge has files looked at by a checker, or by one for each where several are read at the
+// same time. What it returns as damage, and has complained of, is that one could not be
+// read as a whole.
+func (o *verifyOptions) judge(ctx context.Context, d *decoding, files []string, checker *verify.Checker) (damage, err error) {
 	if len(files) == 0 {
 		return nil, usage("no file to read\ntry: opscope verify CAPTURE, or opscope verify - for standard input")
 	}
+	d.silent = true
+	if !o.quiet {
+		defer d.watch(files)()
+	}
+	took := func(e error) (more bool) {
+		if fatal(e) {
+			err = e
+			return false
+		}
+		if e != nil {
+			damage = &exitError{exitInput, errors.New("")}
+		}
+		return !errors.Is(e, errInterrupted)
+	}
+	jobs := d.jobsFor(files)
+	if jobs == 1 {
+		for i, name := range files {
+			if !took(d.judged(ctx, i, name, checker)) {
+				break
+			}
+		}
+		return damage, err
+	}
+	checkers := make([]*verify.Checker, len(files))
+	read := func(ctx context.Context, c *decoding, i int) (err error) {
+		if checkers[i], err = o.newChecker(c); err != nil {
+			return err
+		}
+		return c.judged(ctx, i, files[i], checkers[i])
+	}
+	next := 0
+	failed := d.ahead(ctx, files, jobs, read, func(_ *decoding, e error) bool {
+		if checkers[next] != nil && !fatal(e) {
+			checker.Report().Files = append(checker.Report().Files, checkers[next].Report().Files...)
+		}
+		checkers[next] = nil
+		next++
+		return took(e)
+	})
+	return damage, cmp.Or(err, failed)
+}
+
+// judged has a checker look at one file.
+func (d *decoding) judged(ctx context.Context, i int, name string, checker *verify.Checker) error {
 	d.writeTo(checker)
-	for i, name := range files {
-		checker.Begin(name)
-		var last time.Time
-		d.stats = []*statistic{{gather: func(_ int, r *dissect.Result) error { last = r.Summary.Last; return nil }}}
-		err := d.file(ctx, i, name)
-		var e *exitError
-		if errors.As(err, &e) {
-			return nil, err
-		}
-		if checker.End(last); err == nil {
-			continue
-		}
+	checker.Begin(name)
+	var last time.Time
+	d.stats = []*statistic{{gather: func(_ int, r *dissect.Result) error { last = r.Summary.Last; return nil }}}
+	err := d.file(ctx, i, name)
+	if fatal(err) {
+		return err
+	}
+	if checker.End(last); err != nil {
 		complain(d.err, widen(err).Error())
 		checker.Incomplete(widen(err).Error())
-		damage = &exitError{exitInput, errors.New("")}
-		if errors.Is(err, errInterrupted) {
-			break
-		}
 	}
-	return damage, nil
+	return err
 }
 
 // judge has a checker look at what is captured. What it returns as damage is why that is
@@ -349,6 +386,14 @@ func (o *verifyOptions) report(s streams, r *verify.Report) error {
 		return err
 	}
 	return writeReport(o.sarif, func(w io.Writer) error { return r.WriteSARIF(w, version()) })
+}
+
+// textOrJSON checks the format of a report.
+func textOrJSON(format string) error {
+	if format != "text" && format != "json" {
+		return usage("unknown format %q\ntry -T text or -T json", format)
+	}
+	return nil
 }
 
 // outputError is the error for what could not be written.

@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +16,7 @@ import (
 	"opscope/cmd/refserver/internal/netrek"
 	"opscope/cmd/refserver/internal/script"
 	"opscope/cmd/refserver/internal/wulfram"
+	"opscope/schema"
 )
 
 func newBot(s streams) *cobra.Command {
@@ -32,13 +32,10 @@ func newBot(s streams) *cobra.Command {
 
 // botOptions are what every `refserver bot` may be asked for.
 type botOptions struct {
-	connect  string
-	name     string
-	count    int
-	log      string
-	seed     uint64
-	duration time.Duration
-	breaks   string // a rule
+	runOptions
+	connect string
+	name    string
+	count   int
 }
 
 func (o *botOptions) flags(c *cobra.Command, connect string) {
@@ -47,10 +44,7 @@ func (o *botOptions) flags(c *cobra.Command, connect string) {
 	f.StringVar(&o.connect, "connect", connect, "play against the server at this `ADDR`, a host and a port")
 	f.StringVar(&o.name, "name", "Bot", "play under this `NAME`; several bots add a number to it")
 	f.IntVar(&o.count, "count", 1, "play `N` bots at once")
-	f.StringVar(&o.log, "log", "", "write what is sent and received to this `FILE` as NDJSON, - is standard output")
-	f.Uint64Var(&o.seed, "seed", 1, "the `NUMBER` that everything random is drawn from")
-	f.DurationVar(&o.duration, "duration", 0, "stop after this `TIME`; 0 is when the script is over")
-	f.StringVar(&o.breaks, "misbehave", "", "break this `RULE` of the protocol, of those that refserver misbehaviours lists")
+	o.runOptions.flags(f, 1, "", "when the script is over")
 }
 
 func newBotWulfram(s streams) *cobra.Command {
@@ -218,15 +212,12 @@ func playBots(
 	if o.count < 1 {
 		return usage("--count %d: want at least 1", o.count)
 	}
-	how, err := breaking(protocol, o.breaks, false)
+	how, err := breaking(protocol, o.breaks, schema.Client)
 	if err != nil {
 		return err
 	}
-	if o.duration > 0 {
-		var cancel func()
-		ctx, cancel = context.WithTimeout(ctx, o.duration)
-		defer cancel()
-	}
+	ctx, stop := o.within(ctx)
+	defer stop()
 	j, err := openJournal(s, o.log)
 	if err != nil {
 		return err
@@ -238,14 +229,14 @@ func playBots(
 		if o.count > 1 {
 			name = fmt.Sprintf("%s%d", o.name, i+1)
 		}
-		h := host{log: j.peer(name, protocol, false)}
+		h := host{log: j.peer(name, protocol, schema.Client)}
 		if failures[i] = open(&h, i, server); failures[i] != nil {
 			continue
 		}
 		if h.log.Addr = h.local; h.tcp != nil {
 			h.log.Addr = h.addr
 		}
-		h.machine = how.Wrap(build(name, i, server, &h), false)
+		h.machine = how.Wrap(build(name, i, server, &h), schema.Client)
 		all.Go(func() { failures[i] = h.run(ctx) })
 	}
 	all.Wait()

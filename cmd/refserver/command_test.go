@@ -20,7 +20,7 @@ import (
 func execute(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
 	var buf bytes.Buffer
-	ctx, stop := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, stop := context.WithTimeout(context.Background(), 2*patience)
 	defer stop()
 	err = run(ctx, args, streams{&buf, &buf})
 	return buf.String(), err
@@ -163,27 +163,9 @@ func TestServeAndBot(t *testing.T) {
 			[]string{"--udp-port", "0", "--seed", "3", "--walkers", "2"}},
 	} {
 		t.Run(test.protocol, func(t *testing.T) {
-			probe, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Skip("no sockets here: ", err)
-			}
-			addr := probe.Addr().String()
-			probe.Close()
-			dir := t.TempDir()
-			ctx, stop := context.WithCancel(context.Background())
-			ended := make(chan error)
-			go func() {
-				args := []string{"serve", test.protocol, "--listen", addr, "--log", filepath.Join(dir, "server")}
-				ended <- run(ctx, append(args, test.options...), streams{&bytes.Buffer{}, &bytes.Buffer{}})
-			}()
-			var out string
-			for range 50 { // until the server listens
-				args := []string{"bot", test.protocol, "--connect", addr, "--count", "2", "--script", test.script, "--log", "-"}
-				if out, err = execute(t, args...); err == nil {
-					break
-				}
-				time.Sleep(20 * time.Millisecond)
-			}
+			log := filepath.Join(t.TempDir(), "server")
+			server, addr := serving(t, test.protocol, append(test.options, "--log", log)...)
+			out, err := execute(t, "bot", test.protocol, "--connect", addr, "--count", "2", "--script", test.script, "--log", "-")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -192,11 +174,11 @@ func TestServeAndBot(t *testing.T) {
 					t.Errorf("the bots tell nothing of %s", want)
 				}
 			}
-			stop()
-			if err := <-ended; err != nil {
-				t.Errorf("the server ended with %v", err)
+			server.signal(os.Interrupt)
+			if code := server.end(); code != exitDone {
+				t.Errorf("the server ends with %d", code)
 			}
-			text, err := os.ReadFile(filepath.Join(dir, "server"))
+			text, err := os.ReadFile(log)
 			if err != nil || !strings.Contains(string(text), test.server) {
 				t.Errorf("the server's log, %d bytes, tells nothing of %s: %v", len(text), test.server, err)
 			}
@@ -204,45 +186,49 @@ func TestServeAndBot(t *testing.T) {
 	}
 }
 
+// TestSeeds: whose keys somebody could guess is for who asks for that alone.
+func TestSeeds(t *testing.T) {
+	commands := newServe(streams{}).Commands()
+	if len(commands) != 4 {
+		t.Fatalf("%d protocols are served", len(commands))
+	}
+	for _, c := range commands {
+		seed := c.Flags().Lookup("seed")
+		if c.PreRun(c, nil); seed.Value.String() == "0" {
+			t.Errorf("%s draws no seed", c.Name())
+		}
+		if err := c.Flags().Set("seed", "5"); err != nil {
+			t.Fatal(err)
+		}
+		if c.PreRun(c, nil); seed.Value.String() != "5" {
+			t.Errorf("%s draws a seed, and is given one", c.Name())
+		}
+	}
+}
+
 // TestDiscovery asks a directory beside a server over loopback.
 func TestDiscovery(t *testing.T) {
-	socket, err := net.Dial("udp", "127.0.0.1:9")
-	if err != nil {
-		t.Skip("no sockets here: ", err)
-	}
-	at := socket.LocalAddr().String() // a port that is free once this is closed
-	socket.Close()
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() {
-		ended <- run(ctx, []string{"serve", "netrek", "--listen", "127.0.0.1:0", "--discovery", at}, streams{&bytes.Buffer{}, &bytes.Buffer{}})
-	}()
-	defer func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
+	needSockets(t)
+	server := refserver(t, "serve", "netrek", "--listen", "127.0.0.1:0", "--discovery", "127.0.0.1:0")
+	at, _, _ := strings.Cut(server.until("discovery on "), ",")
 	asker, err := net.Dial("udp", at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer asker.Close()
-	b := make([]byte, 200)
-	for range 50 {
-		_, _ = asker.Write([]byte("?"))
-		_ = asker.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
-		n, err := asker.Read(b)
-		if err != nil {
-			time.Sleep(20 * time.Millisecond) // it does not listen yet
-			continue
-		}
-		if got := string(b[:n]); got != "s,B,opscope reference server,1,2592,0,0\n" {
-			t.Errorf("got %q", got)
-		}
-		return
+	if _, err := asker.Write([]byte("?")); err != nil {
+		t.Fatal(err)
 	}
-	t.Error("nobody answers")
+	b := make([]byte, 200)
+	_ = asker.SetReadDeadline(time.Now().Add(patience))
+	n, err := asker.Read(b)
+	if got := string(b[:n]); err != nil || got != "s,B,opscope reference server,1,2592,0,0\n" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	server.signal(os.Interrupt)
+	if code := server.end(); code != exitDone {
+		t.Errorf("the server ends with %d", code)
+	}
 }
 
 // TestManifest makes the captures that pcaps/MANIFEST.yaml gives a command of ours

@@ -10,6 +10,7 @@ import (
 
 	"opscope/cmd/refserver/internal/log"
 	"opscope/cmd/refserver/internal/machine"
+	"opscope/schema"
 )
 
 // journal is the log of a process. Its machines may write to it at the same time.
@@ -53,8 +54,8 @@ type peer struct {
 }
 
 // peer returns the side of a machine.
-func (j *journal) peer(name, protocol string, server bool) *peer {
-	return &peer{j, j.out.Peer(log.Peer{Name: name, Protocol: protocol, Server: server})}
+func (j *journal) peer(name, protocol string, side schema.Sender) *peer {
+	return &peer{j, j.out.Peer(log.Peer{Name: name, Protocol: protocol, Server: side == schema.Server})}
 }
 
 // Sent tells of an output.

@@ -151,7 +151,7 @@ var livePlays = []livePlay{
 		notes: []string{"resend_copy", "sequence_gap"},
 	},
 	{
-		protocol: "mmo", port: 7777, serve: []string{"--listen", "127.0.0.1:0", "--udp-port", "0", "--development"}, bots: []string{"--count", "3"},
+		protocol: "mmo", port: 7777, serve: []string{"--listen", "127.0.0.1:0", "--udp-port", "0", "--development", "--seed", "0"}, bots: []string{"--count", "3"},
 		script: mmoLive, routes: 12,
 		notes:   []string{"deprecated_packet", "development_packet", "ack_repeated", "never_acknowledged"},
 		decoder: []string{"--proto", "internal/mmo/testserver/messages"},

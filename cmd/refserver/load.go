@@ -32,7 +32,8 @@ A line of JSON says what the capture holds: the records by their messages, each 
 as it is there as a whole. It goes to standard output, or to standard error where
 that has the capture.`,
 		Example: `  refserver record load --protocol wulfram --bytes 100MB --flows 200 --seed 1 -o load.pcapng
-  refserver record load --protocol netrek --bytes 20MB --lost 0.001 -o - | opscope decode -q -`,
+  refserver record load --protocol netrek --bytes 20MB --lost 0.001 -o - | opscope decode -q -
+  refserver record load --protocol wulfram --enveloped --bytes 20MB -o enveloped.pcapng`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return writeLoad(s, &o) },
 	}
@@ -41,6 +42,7 @@ that has the capture.`,
 	f.StringVarP(&o.output, "output", "o", "", "write the capture to this `FILE`, - is standard output")
 	f.StringVar(&o.Protocol, "protocol", "", "the `PROTOCOL` that is played")
 	f.StringVar(&o.bytes, "bytes", "1MB", "about how `LARGE` the file is, as 500kB, 100MB or 4GB")
+	f.BoolVar(&o.Enveloped, "enveloped", false, "of wulfram: each record by UDP in an envelope of five bytes, some three records to a packet, half of the packets datagrams")
 	f.IntVar(&o.Flows, "flows", 200, "about so many `FLOWS` at a time")
 	f.Uint64Var(&o.Seed, "seed", 1, "the `NUMBER` that everything random is drawn from")
 	f.Float64Var(&o.Lost, "lost", 0, "the `PART` of the segments and datagrams that the capture misses, as 0.001; none at the start of a session")
@@ -75,6 +77,8 @@ func writeLoad(s streams, o *loadOptions) error {
 		return usage("no file to write\ntry: refserver record load --protocol wulfram -o FILE")
 	case o.Protocol == "":
 		return usage("no protocol\ntry: --protocol wulfram, netrek, lotr2 or mmo")
+	case o.Enveloped && o.Protocol != "wulfram":
+		return usage("--enveloped is about wulfram, not %s\ntry: --protocol wulfram", o.Protocol)
 	case o.Flows < 1:
 		return usage("--flows %d: want at least 1", o.Flows)
 	case o.Lost < 0 || o.Lost > 1:

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,12 +20,6 @@ func TestHostAndJoiners(t *testing.T) {
 		}
 		l.Close()
 	}
-	probe, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Skip("no sockets here: ", err)
-	}
-	discovery := probe.LocalAddr().String()
-	probe.Close()
 	dir := t.TempDir()
 	hostScript, joinerScript := filepath.Join(dir, "host"), filepath.Join(dir, "joiner")
 	for name, text := range map[string]string{hostScript: "await players 2\nsay welcome", joinerScript: "say hello\nping\nawait chat\nwait 300ms\nleave"} {
@@ -35,33 +27,31 @@ func TestHostAndJoiners(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error)
-	go func() {
-		args := []string{"serve", "lotr2", "--listen", "127.0.0.1:0", "--discovery", discovery, "--script", hostScript, "--log", filepath.Join(dir, "log")}
-		ended <- run(ctx, args, streams{&bytes.Buffer{}, &bytes.Buffer{}})
-	}()
+	log := filepath.Join(dir, "log")
+	host := refserver(t, "serve", "lotr2", "--listen", "127.0.0.1:0", "--discovery", "127.0.0.1:0", "--script", hostScript, "--log", log)
+	sockets := strings.Split(host.until("listening on "), ", ") // for connections, for datagrams, for discovery; each with its transport
+	_, discovery, _ := strings.Cut(sockets[len(sockets)-2], "and ")
 	out, err := execute(t, "bot", "lotr2", "--connect", discovery, "--listen", "127.0.0.2:0", "--count", "2", "--script", joinerScript, "--log", "-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop()
-	if err := <-ended; err != nil {
-		t.Errorf("the host ended with %v", err)
+	host.signal(os.Interrupt)
+	if code := host.end(); code != exitDone {
+		t.Errorf("the host ends with %d", code)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "log"))
+	hosted, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, log := range map[string]string{
+	for what, text := range map[string]string{
 		`"message":"SuperEnumPlayersReply"`: out, `"text":"welcome"`: out, `"message":"Pong"`: out, `"code":"left"`: out, `"peer":"Bot2"`: out,
-		`"message":"AddForwardAck"`: string(text), `"message":"join_hello"`: string(text), `"text":"hello"`: string(text),
+		`"message":"AddForwardAck"`: string(hosted), `"message":"join_hello"`: string(hosted), `"text":"hello"`: string(hosted),
 	} {
-		if !strings.Contains(log, what) {
+		if !strings.Contains(text, what) {
 			t.Errorf("a log tells nothing of %s", what)
 		}
 	}
-	if strings.Contains(out, `"code":"refused"`) || strings.Contains(string(text), `"code":"refused"`) {
+	if strings.Contains(out, `"code":"refused"`) || strings.Contains(string(hosted), `"code":"refused"`) {
 		t.Error("frames are refused")
 	}
 }

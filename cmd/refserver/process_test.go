@@ -116,14 +116,20 @@ func (c *child) end() int {
 	}
 }
 
+// needSockets skips a test where there are no sockets.
+func needSockets(t *testing.T) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Skip("no sockets here: ", err)
+	}
+	l.Close()
+}
+
 // serving runs a server on a free port, and returns its address.
 func serving(t *testing.T, protocol string, args ...string) (*child, string) {
 	t.Helper()
-	if l, err := net.Listen("tcp", "127.0.0.1:0"); err != nil {
-		t.Skip("no sockets here: ", err)
-	} else {
-		l.Close()
-	}
+	needSockets(t)
 	c := refserver(t, append([]string{"serve", protocol, "--listen", "127.0.0.1:0"}, args...)...)
 	addr, _, _ := strings.Cut(c.until("listening on "), ",")
 	return c, addr
@@ -295,15 +301,13 @@ func strangeDatagrams(ctx context.Context, addr string, r *rand.Rand) {
 // another.
 func strangeStreams(ctx context.Context, addr string, r *rand.Rand) {
 	for ctx.Err() == nil {
-		c, err := net.Dial("tcp", addr)
-		if err != nil {
-			continue
+		if c, err := net.Dial("tcp", addr); err == nil {
+			_, _ = c.Write(noise(r, []int{0, 1, 2, 100, 100_000}[r.IntN(5)]))
+			if r.IntN(2) == 0 {
+				_ = c.(*net.TCPConn).SetLinger(0)
+			}
+			c.Close()
 		}
-		_, _ = c.Write(noise(r, []int{0, 1, 2, 100, 100_000}[r.IntN(5)]))
-		if r.IntN(2) == 0 {
-			_ = c.(*net.TCPConn).SetLinger(0)
-		}
-		c.Close()
 		time.Sleep(5 * time.Millisecond)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"opscope/cmd/refserver/internal/lotr2"
 	"opscope/cmd/refserver/internal/machine"
@@ -21,6 +22,7 @@ import (
 	"opscope/cmd/refserver/internal/mmo/testserver"
 	"opscope/cmd/refserver/internal/netrek"
 	"opscope/cmd/refserver/internal/wulfram"
+	"opscope/schema"
 )
 
 func newServe(s streams) *cobra.Command {
@@ -46,21 +48,40 @@ func oneOf(c *cobra.Command, args []string) error {
 
 // serveOptions are what every `refserver serve` may be asked for.
 type serveOptions struct {
-	listen   string
-	log      string
-	seed     uint64
-	duration time.Duration
-	breaks   string // a rule
+	runOptions
+	listen string
 }
 
 func (o *serveOptions) flags(c *cobra.Command, listen string) {
 	f := c.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.listen, "listen", listen, "listen on this `ADDR`, a host and a port for TCP and UDP")
+	o.runOptions.flags(f, 0, ", session keys too; without it one that nobody can guess", "never")
+	c.PreRun = func(*cobra.Command, []string) { o.draw(c) }
+}
+
+// runOptions are what servers and bots both may be asked for.
+type runOptions struct {
+	log      string
+	seed     uint64
+	duration time.Duration
+	breaks   string // a rule
+}
+
+// flags adds the flags. Drawn is said of the seed, over of a duration of 0.
+func (o *runOptions) flags(f *pflag.FlagSet, seed uint64, drawn, over string) {
 	f.StringVar(&o.log, "log", "", "write what is sent and received to this `FILE` as NDJSON, - is standard output")
-	f.Uint64Var(&o.seed, "seed", 0, "the `NUMBER` that everything random is drawn from, session keys too; without it one that nobody can guess")
-	f.DurationVar(&o.duration, "duration", 0, "stop after this `TIME`; 0 is never")
+	f.Uint64Var(&o.seed, "seed", seed, "the `NUMBER` that everything random is drawn from"+drawn)
+	f.DurationVar(&o.duration, "duration", 0, "stop after this `TIME`; 0 is "+over)
 	f.StringVar(&o.breaks, "misbehave", "", "break this `RULE` of the protocol, of those that refserver misbehaviours lists")
+}
+
+// within returns a context that ends with the duration, if there is one.
+func (o *runOptions) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.duration <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, o.duration)
 }
 
 // draw takes a seed that nobody can guess where none is given: the keys that tie
@@ -84,7 +105,6 @@ func newServeWulfram(s streams) *cobra.Command {
   refserver serve wulfram --handshake game-data --log server.ndjson --duration 1m`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.draw(c)
 			style, err := wulfram.ParseHandshake(handshake)
 			if err != nil {
 				return usage("%w", err)
@@ -154,7 +174,6 @@ an address of its own.`,
   refserver serve lotr2 --listen 192.168.1.5:2300 --discovery 0.0.0.0:47624 --script skirmish`,
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			o.draw(c)
 			script, err := scriptOf(commands, lotr2.HostScripts)
 			if err != nil {
 				return err
@@ -276,7 +295,7 @@ func serve(
 	if err != nil {
 		return err
 	}
-	how, err := breaking(protocol, o.breaks, true)
+	how, err := breaking(protocol, o.breaks, schema.Server)
 	if err != nil {
 		return err
 	}
@@ -284,16 +303,16 @@ func serve(
 	if err != nil {
 		return err
 	}
-	h := host{log: j.peer("server", protocol, true)}
+	h := host{log: j.peer("server", protocol, schema.Server)}
 	if err = open(&h, addr); err != nil {
 		return errors.Join(&exitError{exitSocket, err}, j.Close())
 	}
 	h.log.Addr, h.log.Stream = h.local, h.addr
-	h.machine = how.Wrap(build(&h), true)
+	h.machine = how.Wrap(build(&h), schema.Server)
 	others := make([]host, len(beside))
 	for i, a := range beside {
 		x := &others[i]
-		x.log = j.peer(a.name, protocol, true)
+		x.log = j.peer(a.name, protocol, schema.Server)
 		if err := x.listenUDP(a.addr); err != nil {
 			h.release()
 			return errors.Join(&exitError{exitSocket, err}, j.Close())
@@ -303,12 +322,8 @@ func serve(
 		fmt.Fprintf(s.err, "%s on %v, UDP\n", a.name, x.local)
 	}
 	fmt.Fprintf(s.err, "listening on %s\n", h.where())
-	if o.duration > 0 {
-		var cancel func()
-		ctx, cancel = context.WithTimeout(ctx, o.duration)
-		defer cancel()
-	}
-	ctx, stop := context.WithCancel(ctx)
+	ctx, stop := o.within(ctx)
+	defer stop()
 	var all sync.WaitGroup
 	for i := range others {
 		all.Go(func() { _ = others[i].run(ctx) }) // without a listener it ends with the context only
@@ -322,8 +337,8 @@ func serve(
 	return errors.Join(err, j.Close())
 }
 
-// breaking returns how the server, or the bots, are to break a rule; nothing for none.
-func breaking(protocol, rule string, server bool) (*misbehave.Misbehaviour, error) {
+// breaking returns how a side is to break a rule; nothing for none.
+func breaking(protocol, rule string, side schema.Sender) (*misbehave.Misbehaviour, error) {
 	if rule == "" {
 		return nil, nil
 	}
@@ -331,7 +346,7 @@ func breaking(protocol, rule string, server bool) (*misbehave.Misbehaviour, erro
 	if err != nil {
 		return nil, usage("--misbehave: %w", err)
 	}
-	if !how.Misbehaves(server) {
+	if !how.Misbehaves(side) {
 		return nil, usage("--misbehave %s: here nobody breaks it: %s\ntry: refserver record %s --misbehave %s", rule, how.Doc, how.Scenario, rule)
 	}
 	return how, nil

@@ -291,7 +291,7 @@ func (l *lan) mark(files ...string) {
 // sniffedPlays are the games of TestLive and one of Netrek, whose datagrams go between ports
 // of their own.
 var sniffedPlays = append(slices.Clone(livePlays), livePlay{
-	protocol: "netrek", port: 2592, bots: []string{"--count", "2"}, script: netrekLive,
+	protocol: "netrek", port: 2592, serve: []string{"--seed", "0"}, bots: []string{"--count", "2"}, script: netrekLive,
 })
 
 const netrekLive = `feature SHIP_CAP

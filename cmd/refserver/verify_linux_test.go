@@ -78,7 +78,7 @@ func TestVerifyRun(t *testing.T) {
 			xml, kept := filepath.Join(dir, protocol+".xml"), l.file("kept.pcapng")
 			// A busy machine is late, which is no fault of the servers.
 			late := []string{"--rule", "acknowledged.within=20s", "--rule", "answered.within=20s", "--hold", "20s"}
-			c := l.verifyRun(l.game(protocol, ""), append(late, "-w", kept, "--junit", xml)...)
+			c := l.verifyRun(l.game(protocol, "--seed 0"), append(late, "-w", kept, "--junit", xml)...)
 			select {
 			case <-c.ended:
 			case <-time.After(4 * patience):

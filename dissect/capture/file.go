@@ -41,7 +41,7 @@ type packets interface {
 
 // Open opens the capture file at path.
 func Open(path string) (*File, error) {
-	return Limits{}.Open(path)
+	return Limits{}.Open(path, nil)
 }
 
 // OpenReader reads a capture file from r, which Close does not close. The name stands in

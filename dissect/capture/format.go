@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"unicode/utf8"
 
 	"github.com/klauspost/compress/gzip"
@@ -84,6 +85,43 @@ func cutCompression(layer string, err error) error {
 	return fmt.Errorf("%s header: %w", layer, err)
 }
 
+// Probe reports whether a file begins with the magic number of pcap or pcapng, behind a
+// compression too. NDJSON has none. An error says why nobody can tell.
+func Probe(path string) (bool, error) {
+	disk, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer disk.Close()
+	f := &File{name: path, in: &window{r: disk, buf: make([]byte, probed)}, limits: Limits{}.filled()}
+	defer f.Close()
+	if err := f.decompress(); err != nil {
+		return false, f.named(err)
+	}
+	head := f.in.peek(4)
+	if f.in.err != nil && f.in.err != io.EOF && len(head) < 4 {
+		return false, f.named(f.in.err)
+	}
+	_, known := packetFormat(head)
+	return known, nil
+}
+
+// probed is how much is read of a file that may be no capture.
+const probed = 4 << 10
+
+// packetFormat tells the format of a capture by its magic number.
+func packetFormat(head []byte) (f Format, known bool) {
+	if len(head) < 4 {
+		return 0, false
+	}
+	magic := binary.BigEndian.Uint32(head)
+	if magic == sectionHeader {
+		return Pcapng, true
+	}
+	_, known = pcapVariants[magic]
+	return Pcap, known
+}
+
 // recognise tells the format of a file by its first bytes, which it leaves where
 // they are.
 func recognise(in *window) (Format, error) {
@@ -94,12 +132,8 @@ func recognise(in *window) (Format, error) {
 	if len(head) < 4 && in.err != io.EOF {
 		return 0, in.short("capture", "magic", 0, 4)
 	}
-	if len(head) == 4 {
-		if magic := binary.BigEndian.Uint32(head); magic == sectionHeader {
-			return Pcapng, nil
-		} else if _, known := pcapVariants[magic]; known {
-			return Pcap, nil
-		}
+	if format, known := packetFormat(head); known {
+		return format, nil
 	}
 	switch first := firstLetter(in); {
 	case first == '{':

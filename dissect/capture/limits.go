@@ -43,13 +43,18 @@ func (l Limits) filled() Limits {
 	}
 }
 
-// Open opens the capture file at path, like the function Open.
-func (l Limits) Open(path string) (*File, error) {
+// Open opens the capture file at path, like the function Open. What it reads goes through
+// what a function returns for it, which may count it; nil is for none.
+func (l Limits) Open(path string, through func(io.Reader) io.Reader) (*File, error) {
 	disk, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	f, err := l.OpenReader(path, disk)
+	var r io.Reader = disk
+	if through != nil {
+		r = through(r)
+	}
+	f, err := l.OpenReader(path, r)
 	if err != nil {
 		disk.Close()
 		return nil, err

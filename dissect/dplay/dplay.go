@@ -62,7 +62,7 @@ func Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognit
 		return schema.AnySender, dissect.Foreign
 	}
 	l := layoutsOf(p)
-	if !l.header(data) {
+	if !l.headed(data) {
 		if t == schema.TCP && l.inside(data, 1) {
 			return schema.AnySender, dissect.Familiar // joined in the middle of a frame
 		}
@@ -74,7 +74,7 @@ func Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognit
 	if !l.isSystem(data) {
 		return schema.AnySender, dissect.Familiar
 	}
-	opcode := l.system.opcode.Of(data)
+	opcode := l.header.opcode.Read(data)
 	k := p.Packet(opcode, schema.AnySender, t)
 	switch {
 	case k == nil:
@@ -110,30 +110,28 @@ const (
 type layouts struct {
 	*schema.Protocol
 	tcp       *schema.Framing
-	system    envelope
-	player    envelope
+	system    *schema.Envelope
+	player    *schema.Envelope
 	tokens    *schema.Enum
 	signature uint64
+	header    header
 }
 
-// envelope is an envelope with the numbers in it that every frame is asked for.
-type envelope struct {
-	*schema.Envelope
-	size, token, family, zeros, signature, opcode schema.Number
-}
+// header is what a frame is known by: fields of the envelope.
+type header struct{ size, token, family, zero, signature, opcode *schema.EnvelopeField }
 
-func envelopeOf(e *schema.Envelope) envelope {
-	return envelope{
-		Envelope: e, size: e.Field("size"), token: e.Field("token"), family: e.Field("family"), zeros: e.Field("_"),
+func headerOf(e *schema.Envelope) header {
+	return header{
+		size: e.Field("size"), token: e.Field("token"), family: e.Field("family"), zero: e.Field("_"),
 		signature: e.Field("signature"), opcode: e.Field("opcode"),
 	}
 }
 
 func layoutsOf(p *schema.Protocol) layouts {
-	l := layouts{Protocol: p, tcp: p.Framing("tcp"), system: envelopeOf(p.Framing("tcp").Envelope), signature: uint64(p.Limit("signature"))}
-	l.player, l.tokens = l.system, l.system.Layout.FieldAt("token").Enum
+	l := layouts{Protocol: p, tcp: p.Framing("tcp"), system: p.Framing("tcp").Envelope, signature: uint64(p.Limit("signature"))}
+	l.player, l.tokens, l.header = l.system, l.system.Layout.FieldAt("token").Enum, headerOf(l.system)
 	if i := slices.IndexFunc(p.Envelopes, func(e *schema.Envelope) bool { return e.Name == "player" }); i >= 0 {
-		l.player = envelopeOf(p.Envelopes[i])
+		l.player = p.Envelopes[i]
 	}
 	return l
 }
@@ -217,7 +215,7 @@ func (c *conversation) most(data []byte) int {
 	switch {
 	case c.verdict == claimed && !c.isSystem(data):
 		return c.player.Size() + c.talk.Largest()
-	case size > roomy && size > len(data) && (!c.header(data) || c.inside(data, c.system.Size())):
+	case size > roomy && size > len(data) && (!c.headed(data) || c.inside(data, c.system.Size())):
 		return len(data)
 	}
 	return size
@@ -251,19 +249,19 @@ func (c *conversation) across(frame, after []byte) bool {
 
 // Plausible is certain of a frame whose sockaddr is one: family, and eight zeros.
 func (c *conversation) Plausible(_ dissect.Direction, frame []byte) dissect.Plausibility {
-	if c.header(frame) {
+	if c.headed(frame) {
 		return dissect.Certain
 	}
 	return dissect.Implausible
 }
 
 // size returns the size that a frame says.
-func (l *layouts) size(data []byte) int { return int(l.system.size.Of(data)) }
+func (l *layouts) size(data []byte) int { return int(l.header.size.Read(data)) }
 
 // isSystem reports whether a frame is one of DirectPlay's own, by the word behind its
 // sockaddr.
 func (l *layouts) isSystem(data []byte) bool {
-	return l.system.signature.Of(data) == l.signature
+	return l.header.signature.Read(data) == l.signature
 }
 
 const (
@@ -271,19 +269,19 @@ const (
 	headerSize = 20 // of size, token and sockaddr
 )
 
-// header reports whether data begins with the size, token and sockaddr of a frame.
-func (l *layouts) header(data []byte) bool {
+// headed reports whether data begins with the size, token and sockaddr of a frame.
+func (l *layouts) headed(data []byte) bool {
 	if len(data) < headerSize {
 		return false
 	}
-	return l.system.family.Of(data) == inet && l.system.zeros.Of(data) == 0 && l.size(data) >= l.tcp.Min &&
-		l.tokens.NameOf(l.system.token.Of(data)) != ""
+	return l.header.family.Read(data) == inet && l.header.zero.Read(data) == 0 && l.size(data) >= l.tcp.Min &&
+		l.tokens.NameOf(l.header.token.Read(data)) != ""
 }
 
 // begins reports whether what there is of data may begin a frame.
 func (l *layouts) begins(data []byte) bool {
 	if len(data) >= headerSize {
-		return l.header(data)
+		return l.headed(data)
 	}
 	_, err := l.tcp.Find(data, "")
 	return err == nil || err.Kind == wire.Incomplete
@@ -292,7 +290,7 @@ func (l *layouts) begins(data []byte) bool {
 // inside reports whether a frame begins within data, at an offset or behind it.
 func (l *layouts) inside(data []byte, from int) bool {
 	for off := from; off+headerSize <= len(data); off++ {
-		if l.header(data[off:]) {
+		if l.headed(data[off:]) {
 			return true
 		}
 	}

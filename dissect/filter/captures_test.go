@@ -77,8 +77,8 @@ func asJSON(t testing.TB, file string, o sink.NDJSONOptions) []string {
 func leaves(v any, path string, f func(path string, leaf any)) {
 	switch v := v.(type) {
 	case map[string]any:
-		for k, m := range v {
-			leaves(m, join(path, k), f)
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			leaves(v[k], join(path, k), f)
 		}
 	case []any:
 		for _, e := range v {
@@ -179,6 +179,9 @@ func (o object) has(path string, is func(leaf any) bool) bool {
 	return slices.ContainsFunc(o.leaves[path], is)
 }
 
+// numbers has what number has read; there are few, and each is asked for often.
+var numbers = map[string]*big.Rat{}
+
 // number returns the number that a leaf is, or that a text stands for.
 func number(leaf any) (*big.Rat, bool) {
 	text := ""
@@ -188,7 +191,12 @@ func number(leaf any) (*big.Rat, bool) {
 	case string:
 		text = v
 	}
-	return new(big.Rat).SetString(text)
+	n, known := numbers[text]
+	if !known {
+		n, _ = new(big.Rat).SetString(text) // nil for none
+		numbers[text] = n
+	}
+	return n, n != nil
 }
 
 // same reports whether two leaves are equal. A number of 64 bits is a text in JSON, and so

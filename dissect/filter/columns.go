@@ -35,7 +35,7 @@ type Cell struct {
 // Columns compiles what is to be read, each an operand as in a filter: "entity_id",
 // "entities[0].id", "len(entities)". The error shows the place.
 func (l *Language) Columns(paths []string) (*Columns, error) {
-	c := &Columns{names: paths, scope: scope{redact: dissect.Redactor{Privacy: l.privacy}}}
+	c := &Columns{names: paths, scope: l.scope()}
 	for _, path := range paths {
 		if len(path) > maxExpression {
 			return nil, fmt.Errorf("want a name of at most %d bytes, got %d", maxExpression, len(path))
@@ -61,9 +61,7 @@ func (l *Language) Columns(paths []string) (*Columns, error) {
 func (c *Columns) Names() []string { return c.names }
 
 // Read turns to a record, which is to stay valid until the next one.
-func (c *Columns) Read(r *dissect.Record) {
-	c.scope.record, c.scope.text, c.scope.prepared = r, c.scope.text[:0], false
-}
+func (c *Columns) Read(r *dissect.Record) { c.scope.turnTo(r) }
 
 // Append appends the values that column i has in the record: none where it is not there,
 // several for what repeats.

@@ -39,7 +39,7 @@ func (l *Language) Compile(expression string) (*Filter, error) {
 	if err != nil {
 		return nil, l.explain(expression, err)
 	}
-	return l.filter(condition), nil
+	return &Filter{condition, l.scope()}, nil
 }
 
 // compiler compiles one expression.
@@ -144,7 +144,26 @@ func (c *compiler) negation(n *ast.UnaryNode) (condition, error) {
 	return &negation{of}, nil
 }
 
+// negated returns `not (x == y)` for `not x == y`, as everybody means it. The parser has taken
+// that for `(not x) == y`, which would compare nothing that a record has.
+func negated(n *ast.BinaryNode) (inner *ast.BinaryNode, ok bool) {
+	not, ok := n.Left.(*ast.UnaryNode)
+	if !ok || not.Operator != "not" && not.Operator != "!" {
+		return nil, false
+	}
+	inner = &ast.BinaryNode{Operator: n.Operator, Left: not.Node, Right: n.Right}
+	inner.SetLocation(n.Location())
+	return inner, true
+}
+
 func (c *compiler) binary(n *ast.BinaryNode) (condition, error) {
+	if inner, ok := negated(n); ok && n.Operator != "and" && n.Operator != "&&" && n.Operator != "or" && n.Operator != "||" {
+		of, err := c.binary(inner)
+		if err != nil {
+			return nil, err
+		}
+		return &negation{of}, nil
+	}
 	if r, ok := relations[n.Operator]; ok {
 		return c.comparison(n, r)
 	}

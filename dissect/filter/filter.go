@@ -70,16 +70,12 @@ type Filter struct {
 	scope     scope
 }
 
-func (l *Language) filter(c condition) *Filter {
-	return &Filter{c, scope{redact: dissect.Redactor{Privacy: l.privacy}}}
-}
-
 // Match reports whether r is wanted. It keeps nothing of r.
 func (f *Filter) Match(r *dissect.Record) bool {
 	if f == nil {
 		return true
 	}
-	f.scope.record, f.scope.text, f.scope.prepared = r, f.scope.text[:0], false
+	f.scope.turnTo(r)
 	wanted := f.condition.holds(&f.scope)
 	f.scope.record = nil
 	return wanted

@@ -94,10 +94,11 @@ var keys = map[string]*key{
 	})},
 
 	"envelope": {kinds: group, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value {
-		return there(dst, r.Envelope != dissect.NoEnvelope || len(r.Head.Nodes) > 0)
+		return there(dst, r.Envelope != dissect.NoEnvelope || r.Stream > 0 || len(r.Head.Nodes) > 0)
 	})},
 	"envelope.mode":   {kinds: signed, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return known(dst, r.Envelope.Mode) })},
 	"envelope.seq":    {kinds: signed, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return known(dst, r.Envelope.Seq) })},
+	"envelope.stream": {kinds: signed, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.Stream) })},
 	"envelope.length": {kinds: signed, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return known(dst, r.Envelope.Length) })},
 	"envelope.origin": {kinds: text, words: wordsUpTo(schema.Guessed), values: frames(func(s *scope, r *dissect.Record, dst []value) []value {
 		return s.word(dst, r.Envelope.Origin.String())

@@ -31,5 +31,5 @@ func (l *Language) Opcodes(list []string) (*Filter, error) {
 	if len(m.ranges) == 0 {
 		return nil, nil
 	}
-	return l.filter(m), nil
+	return &Filter{m, l.scope()}, nil
 }

@@ -14,12 +14,10 @@ type operand interface {
 	values(s *scope, dst []value) []value
 }
 
-func (k *key) append(s *scope, dst []value) []value { return k.values(s, s.record, dst) }
-
 // keyOperand reads a key.
 type keyOperand struct{ key *key }
 
-func (o keyOperand) values(s *scope, dst []value) []value { return o.key.append(s, dst) }
+func (o keyOperand) values(s *scope, dst []value) []value { return o.key.values(s, s.record, dst) }
 
 // bothOperand reads a key that only records without fields have, and the field with
 // its name.

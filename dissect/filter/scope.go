@@ -18,6 +18,11 @@ type scope struct {
 	text     []byte // scratch
 }
 
+func (l *Language) scope() scope { return scope{redact: dissect.Redactor{Privacy: l.privacy}} }
+
+// turnTo looks at another record.
+func (s *scope) turnTo(r *dissect.Record) { s.record, s.text, s.prepared = r, s.text[:0], false }
+
 // copyOf returns the bytes of a string, in the scratch.
 func (s *scope) copyOf(word string) []byte {
 	start := len(s.text)

@@ -46,7 +46,7 @@ func (game) Open(s *dissect.Session, p *dplay.Players) dplay.Talk {
 	sc := s.Schema()
 	t := &talk{session: s, schema: sc, message: sc.Framing("message"), envelope: sc.Framing("message").Envelope, scratch: s.Scratch(), players: p}
 	e := t.envelope
-	t.opcode, t.slot, t.copy, t.length = e.Field("opcode"), e.Field("slot"), e.Field("copy"), e.Field("length")
+	t.header = header{opcode: e.Field("opcode"), length: e.Field("length"), slot: e.Field("slot"), copy: e.Field("copy")}
 	t.slots.last = int(sc.Limit("last_slot"))
 	t.slots.copies = int(sc.Limit("copies"))
 	for _, g := range sc.Groups {
@@ -57,19 +57,21 @@ func (game) Open(s *dissect.Session, p *dplay.Players) dplay.Talk {
 	return t
 }
 
+// header is the fields of a game frame's envelope.
+type header struct{ opcode, length, slot, copy *schema.EnvelopeField }
+
 // talk is what one session has learned.
 type talk struct {
 	session  *dissect.Session
 	schema   *schema.Protocol
 	message  *schema.Framing
 	envelope *schema.Envelope
-	// The numbers in it.
-	opcode, slot, copy, length schema.Number
-	scratch                    *dissect.Scratch
-	players                    *dplay.Players
-	once                       []uint64 // opcodes that are sent once
-	slots                      slots
-	reports                    reports
+	header   header
+	scratch  *dissect.Scratch
+	players  *dplay.Players
+	once     []uint64 // opcodes that are sent once
+	slots    slots
+	reports  reports
 }
 
 // Reset forgets slots and reports.
@@ -104,7 +106,7 @@ func (t *talk) Host(data []byte) bool {
 	if !t.Passes(data) {
 		return false
 	}
-	p := t.packet(t.opcode.Of(data))
+	p := t.packet(t.header.opcode.Read(data))
 	if p.From == schema.Server {
 		return true
 	}
@@ -123,16 +125,16 @@ func (t *talk) Message(r *dissect.Record, m *dplay.Message) {
 	data := m.Frame[m.Start:]
 	if err := t.head(r, m); err != nil {
 		if r.Err, r.Rest = cmp.Or(r.Err, err), data; len(data) > 0 {
-			r.Opcode = int(t.opcode.Of(data))
+			r.Opcode = int(t.header.opcode.Read(data))
 			r.Message = t.schema.OpcodeName(uint64(r.Opcode))
 		}
 		return
 	}
-	opcode, slot := t.opcode.Of(data), int(t.slot.Of(data))
-	copy := int(t.copy.Of(data))
+	opcode, slot := t.header.opcode.Read(data), int(t.header.slot.Read(data))
+	copy := int(t.header.copy.Read(data))
 	p := t.packet(opcode)
 	r.Opcode, r.Message, r.Packet = int(opcode), t.schema.OpcodeName(opcode), p
-	r.Envelope.Seq, r.Envelope.Length = slot, int(t.length.Of(data))
+	r.Envelope.Seq, r.Envelope.Length = slot, int(t.header.length.Read(data))
 	t.body(r, m, p)
 	if m.Missing == 0 {
 		t.check(r, data)

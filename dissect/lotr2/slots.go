@@ -31,6 +31,7 @@ type sent struct {
 // sender is what is known of one sender: its last message.
 type sender struct {
 	id      uint64
+	stream  int // of its records
 	slot    int
 	opcode  uint64
 	payload []byte
@@ -70,7 +71,7 @@ func (s *slots) of(h *dissect.Hold, id uint64) (p *sender, known bool) {
 		h.Forget(&s.senders[0].ticket)
 		s.senders = slices.Delete(s.senders, 0, 1)
 	}
-	p = &sender{id: id}
+	p = &sender{id: id, stream: h.Stream()}
 	s.senders = append(s.senders, p)
 	return p, false
 }
@@ -78,6 +79,7 @@ func (s *slots) of(h *dissect.Hold, id uint64) (p *sender, known bool) {
 // take takes one send, and writes on its record what it is to the ones before.
 func (s *slots) take(h *dissect.Hold, r *dissect.Record, m *sent) {
 	p, known := s.of(h, m.by)
+	r.Stream = p.stream
 	same := known && p.slot == m.slot && p.opcode == m.opcode && p.equal(m)
 	s.remark(r, m)
 	switch {

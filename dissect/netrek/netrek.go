@@ -350,9 +350,8 @@ func (c *conversation) choose(p *schema.Packet, layouts []*schema.Layout, data [
 // fits reports whether a layout reads a packet without a remark.
 func (c *conversation) fits(p *schema.Packet, l *schema.Layout, data []byte) bool {
 	w := c.scratch
-	w.Tree.Reset(data)
 	w.Trial.State, w.Trial.Short = c.state, wire.Malformed
-	return w.Trial.Decode(c.schema, p.Name, l, &w.Tree, 8, 8*len(data)) == nil && len(w.Trial.Remarks) == 0
+	return w.Trial.Skim(c.schema, p.Name, l, data, 8, 8*len(data)) == nil && len(w.Trial.Remarks) == 0
 }
 
 // noteAssumed says which default stands in for what nobody taught. That a feature is

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,35 +47,44 @@ func subjects(t testing.TB) (list []subject) {
 	return list
 }
 
-// vector is some bytes of a protocol that are known to mean something.
-type vector struct{ Hex, Transport, Direction string }
+// said is what one side says over one transport.
+type said struct {
+	transport schema.Transport
+	side      scene.Side
+	data      [][]byte // a datagram or the payload of a segment each
+}
 
-// vectors returns those of a protocol, those beside the checkout too.
-func vectors(t testing.TB, protocol string) (list []vector) {
-	for _, file := range []string{
-		filepath.Join("..", "..", "testdata", "vectors", protocol, "vectors.json"), filepath.Join("..", "..", "..", "shared", "vectors", protocol+".json"),
-	} {
-		b, err := os.ReadFile(file)
+// vectors returns bytes of a protocol that are known to mean something, over a transport.
+func vectors(t testing.TB, protocol string, transport schema.Transport) (list []said) {
+	b, err := os.ReadFile(filepath.Join("..", "..", "testdata", "vectors", protocol, "vectors.json"))
+	if errors.Is(err, os.ErrNotExist) { // it carries others, which have them
+		return nil
+	}
+	var all []struct{ Hex, Transport, Direction string }
+	if err == nil {
+		err = json.Unmarshal(b, &all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range all {
+		data, err := hex.DecodeString(v.Hex)
 		if err != nil {
-			continue
+			t.Fatal(err)
 		}
-		var some []vector
-		if json.Unmarshal(b, &some) == nil {
-			list = append(list, some...)
+		side := scene.Client
+		if v.Direction == "s2c" {
+			side = scene.Server
+		}
+		if v.Transport == transport.String() {
+			list = append(list, said{transport, side, [][]byte{data}})
 		}
 	}
 	return list
 }
 
-// said is what one side says over one transport in a capture of this repository, which
-// the reference server has encoded.
-type said struct {
-	transport schema.Transport
-	server    bool
-	data      [][]byte // a datagram or the payload of a segment each
-}
-
-// recorded returns what is said in some captures of a protocol.
+// recorded returns what is said in some captures of a protocol, which the reference server
+// has encoded.
 func recorded(t testing.TB, x subject) (list []said) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "pcaps", x.schema.Name, "*.pcapng"))
 	if err != nil {
@@ -88,24 +98,26 @@ func recorded(t testing.TB, x subject) (list []said) {
 		var d dissect.LinkDecoder
 		var h dissect.Headers
 		var p dissect.Packet
-		all := map[[2]bool]*said{}
+		all := [2][2]said{ // over TCP and over UDP
+			{{transport: schema.TCP, side: scene.Client}, {transport: schema.TCP, side: scene.Server}},
+			{{transport: schema.UDP, side: scene.Client}, {transport: schema.UDP, side: scene.Server}},
+		}
 		for f.Next(&p) == nil {
 			if d.Decode(&h, &p) != nil || len(h.Payload) == 0 || h.Content != dissect.TCPContent && h.Content != dissect.UDPContent {
 				continue
 			}
-			k := [2]bool{h.Content == dissect.UDPContent, h.SrcPort < h.DstPort}
-			if all[k] == nil {
-				all[k] = &said{transport: schema.TCP, server: k[1]}
-				if k[0] {
-					all[k].transport = schema.UDP
-				}
+			of := &all[0]
+			if h.Content == dissect.UDPContent {
+				of = &all[1]
 			}
-			all[k].data = append(all[k].data, bytes.Clone(h.Payload))
+			s := &of[scene.Client]
+			if h.SrcPort < h.DstPort {
+				s = &of[scene.Server]
+			}
+			s.data = append(s.data, bytes.Clone(h.Payload))
 		}
 		f.Close()
-		for _, s := range all {
-			list = append(list, *s)
-		}
+		list = append(append(list, all[0][:]...), all[1][:]...)
 	}
 	return list
 }
@@ -203,11 +215,7 @@ func check(t *testing.T, r *dissect.Record, packets int) {
 		}
 	}
 	for _, n := range r.Notes {
-		known := false
-		for _, c := range dissect.NoteCodes {
-			known = known || c.Code == n.Code
-		}
-		if !known {
+		if !slices.ContainsFunc(dissect.NoteCodes, func(c dissect.NoteCode) bool { return c.Code == n.Code }) {
 			t.Fatalf("%s: the note %q is not in the list", scene.Line(r), n.Code)
 		}
 	}
@@ -250,15 +258,8 @@ func FuzzProtocolStreams(f *testing.F) {
 	all := subjects(f)
 	for i, x := range all {
 		var joined [2][]byte
-		for _, v := range vectors(f, x.schema.Name) {
-			data, err := hex.DecodeString(v.Hex)
-			if err != nil || v.Transport != "tcp" {
-				continue
-			}
-			side := uint8(0)
-			if v.Direction == "s2c" {
-				side = 1
-			}
+		for _, v := range vectors(f, x.schema.Name, schema.TCP) {
+			side, data := uint8(v.side), v.data[0]
 			f.Add(uint8(i), side|opened|holding, []byte{40, 3}, data)
 			f.Add(uint8(i), side|lossy|strangePort, []byte{7, 60}, append(data[len(data)/2:], data...))
 			if joined[side] = append(joined[side], data...); len(joined[side]) > 1<<12 {
@@ -266,11 +267,8 @@ func FuzzProtocolStreams(f *testing.F) {
 			}
 		}
 		for _, s := range recorded(f, x) {
-			side := uint8(0)
-			if s.server {
-				side = fromServer
-			}
-			if data := bytes.Join(s.data, nil); s.transport == schema.TCP {
+			side := uint8(s.side)
+			if data := bytes.Join(s.data, nil); s.transport == schema.TCP && len(data) > 0 {
 				data = data[:min(len(data), 1<<12)]
 				f.Add(uint8(i), side|opened, []byte{255, 30}, data)
 				f.Add(uint8(i), side|lossy|holding, []byte{90}, data)
@@ -340,16 +338,8 @@ func FuzzProtocolDatagrams(f *testing.F) {
 	}
 	for i, x := range all {
 		var joined []byte
-		for _, v := range vectors(f, x.schema.Name) {
-			data, err := hex.DecodeString(v.Hex)
-			if err != nil || v.Transport != "udp" {
-				continue
-			}
-			side := uint8(0)
-			if v.Direction == "s2c" {
-				side = 1
-			}
-			one := pack(side, data)
+		for _, v := range vectors(f, x.schema.Name, schema.UDP) {
+			one := pack(uint8(v.side), v.data[0])
 			f.Add(uint8(i), uint8(holding), one)
 			f.Add(uint8(i), uint8(strangePort), append(append([]byte{}, one...), one...))
 			if len(joined) < 1<<12 {
@@ -361,11 +351,8 @@ func FuzzProtocolDatagrams(f *testing.F) {
 		for _, s := range recorded(f, x) {
 			var all []byte
 			for _, d := range s.data {
-				if side := uint8(0); s.transport == schema.UDP && len(all) < 1<<12 {
-					if s.server {
-						side = fromServer
-					}
-					all = append(all, pack(side, d)...)
+				if s.transport == schema.UDP && len(all) < 1<<12 {
+					all = append(all, pack(uint8(s.side), d)...)
 				}
 			}
 			f.Add(uint8(i), uint8(holding), all)

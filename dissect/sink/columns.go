@@ -106,6 +106,16 @@ func (c *Columns) keep() error {
 	return nil
 }
 
+// Header returns the line that the output begins with, where there is one and anything
+// behind it.
+func (c *Columns) Header() []byte {
+	h := Columns{columns: c.columns, shape: c.shape}
+	if c.shape == TSV || c.shape == CSV {
+		h.header()
+	}
+	return h.out.buf
+}
+
 func (c *Columns) header() {
 	for i, name := range c.columns.Names() {
 		if i > 0 {

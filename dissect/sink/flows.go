@@ -24,8 +24,8 @@ const (
 type Flows struct {
 	rows     map[place]*FlowCount
 	sessions map[place]*SessionCount
+	order    []place // of rows and sessions, as they came
 	report   FlowReport
-	trips    RoundTrips
 	redact   dissect.Redactor
 }
 
@@ -96,6 +96,7 @@ type FlowCount struct {
 	ToClient Sent `json:"s2c"`
 	Counts
 	State string `json:"state"` // open, half-closed, closed, or reset and by whom; empty for UDP
+	asked int    // how often it was looked for
 }
 
 // SessionCount is one session.
@@ -137,6 +138,22 @@ type FlowReport struct {
 	Flowless         int `json:"flowless_packets"`
 	UnlistedSessions int `json:"unlisted_sessions"`
 	UnlistedFlows    int `json:"unlisted_flows"` // how often one found no room
+}
+
+// Fork returns a copy that counts on by itself.
+func (f *Flows) Fork() *Flows {
+	c := NewFlows(f.redact.Privacy)
+	c.report, c.order = f.report, slices.Clip(f.order)
+	for k, row := range f.rows {
+		r := *row
+		c.rows[k] = &r
+	}
+	for k, session := range f.sessions {
+		s := *session
+		s.RTT = session.RTT.fork()
+		c.sessions[k] = &s
+	}
+	return c
 }
 
 // Flush does nothing.
@@ -189,15 +206,20 @@ func (f *Flows) Write(r *dissect.Record) error {
 	if r.Session == 0 {
 		return nil
 	}
-	if r.Type == dissect.SessionRecord {
+	switch r.Type {
+	case dissect.SessionRecord:
 		f.change(r)
+		return nil
+	case dissect.AckRecord: // of a record that was there before it was known
+		if s := f.sessions[place{file: r.File, session: r.Session}]; s != nil {
+			s.RTT.add(&r.Ack)
+		}
 		return nil
 	}
 	var c Counts
 	switch {
 	case r.Type == dissect.FrameRecord:
 		c.count(r)
-		f.trips.add(&r.Ack)
 	case r.Type == dissect.GapRecord && r.Text != dissect.SnapLength: // the packet is there
 		c.Gaps, c.LostBytes = 1, r.Bytes
 	default:
@@ -280,6 +302,7 @@ func (f *Flows) session(file, number int, protocol string, client, server netip.
 			File: file, Session: number, Protocol: strings.Clone(protocol), Client: client, Server: server, State: "opened",
 		}
 		f.sessions[k] = s
+		f.order = append(f.order, k)
 	}
 	return s
 }
@@ -293,11 +316,14 @@ func (f *Flows) flow(k place, transport string, s *SessionCount) *FlowCount {
 			row.State = "open"
 		}
 		f.rows[k] = row
+		f.order = append(f.order, k)
 		s.Flows++
 	}
 	if row == nil {
 		f.report.UnlistedFlows++
+		return nil
 	}
+	row.asked++
 	return row
 }
 
@@ -320,25 +346,38 @@ func (f *Flows) Report() *FlowReport {
 func (r *FlowReport) WriteJSON(w io.Writer) error { return writeObject(w, r) }
 
 // WriteText writes a report as two tables, of sessions and of flows, with the sums between
-// and below.
-func (r *FlowReport) WriteText(w io.Writer) error {
+// and below, each at most width columns wide where that can be; 0 is for no limit.
+func (r *FlowReport) WriteText(w io.Writer, width int) error {
 	several := slices.ContainsFunc(r.Sessions, func(s *SessionCount) bool { return s.File != r.Sessions[0].File })
 	var b strings.Builder
-	if err := r.writeSessions(&b, several); err != nil {
+	if err := r.writeSessions(&b, several, width); err != nil {
 		return err
 	}
 	b.WriteByte('\n')
-	if err := r.writeFlows(&b, several); err != nil {
+	if err := r.writeFlows(&b, several, width); err != nil {
 		return err
 	}
-	b.WriteString("\npackets: " + grouped(int64(r.Packets)) + ", of " + grouped(r.Bytes) + " bytes; of these in the flows above: " + grouped(int64(r.Sum.Packets)) +
-		"; in flows of no known protocol: " + grouped(int64(r.Other.Packets)) + " (flows: " + grouped(int64(r.Other.Flows)) + "); in flows without a session: " +
-		grouped(int64(r.Sessionless.Packets)) + " (flows: " + grouped(int64(r.Sessionless.Flows)) + "); in no flow: " + grouped(int64(r.Flowless)) + "\n")
+	parts := []string{
+		"packets: " + grouped(int64(r.Packets)) + ", of " + grouped(r.Bytes) + " bytes",
+		"of these in the flows above: " + grouped(int64(r.Sum.Packets)),
+		"in flows of no known protocol: " + r.Other.text(),
+		"in flows without a session: " + r.Sessionless.text(),
+		"in no flow: " + grouped(int64(r.Flowless)),
+	}
+	line := strings.Join(parts, "; ")
+	if width > 0 && len(line) > width {
+		line = strings.Join(parts, ";\n  ")
+	}
+	b.WriteString("\n" + line + "\n")
 	if r.UnlistedFlows > 0 {
 		b.WriteString("not all are listed; the sums are of all\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+func (o *OtherFlows) text() string {
+	return grouped(int64(o.Packets)) + " (flows: " + grouped(int64(o.Flows)) + ")"
 }
 
 // numbered writes which session, or flow, of which file.
@@ -349,8 +388,13 @@ func numbered(several bool, file, number int) string {
 	return strconv.Itoa(number)
 }
 
-func (r *FlowReport) writeSessions(b *strings.Builder, several bool) error {
-	header := []string{"session", "protocol", "client", "server", "start (UTC)", "seconds", "flows", "records", "bytes", "errors", "again", "gaps", "lost", "rtt p50", "max", "state"}
+// sessionColumns are those of the table of sessions.
+var sessionColumns = []column{
+	{"session", 0}, {"protocol", 3}, {"client", 0}, {"server", 0}, {"start (UTC)", 7}, {"seconds", 2}, {"flows", 5}, {"records", 0}, {"bytes", 3},
+	{"errors", 1}, {"again", 1}, {"gaps", 2}, {"lost", 1}, {"rtt p50", 4}, {"max", 6}, {"state", 0},
+}
+
+func (r *FlowReport) writeSessions(b *strings.Builder, several bool, width int) error {
 	var rows [][]string
 	for _, s := range r.Sessions {
 		row := []string{
@@ -361,7 +405,7 @@ func (r *FlowReport) writeSessions(b *strings.Builder, several bool) error {
 		rows = append(rows, row)
 	}
 	rows = append(rows, append([]string{"all", "", "", "", "", "", ""}, append(r.Sum.texts(), "", "", "")...))
-	return WriteTable(b, header, rows)
+	return writeFitted(b, sessionColumns, rows, width)
 }
 
 // texts writes what records and gaps amount to.
@@ -386,8 +430,13 @@ func sessionState(s *SessionCount) string {
 	return "open: " + string(appendEscaped(nil, s.Began))
 }
 
-func (r *FlowReport) writeFlows(b *strings.Builder, several bool) error {
-	header := []string{"session", "flow", "over", "client", "server", "start (UTC)", "seconds", "packets", "bytes", "c2s", "bytes", "s2c", "bytes", "records", "resent", "disordered", "state"}
+// flowColumns are those of the table of flows.
+var flowColumns = []column{
+	{"session", 0}, {"flow", 0}, {"over", 0}, {"client", 0}, {"server", 0}, {"start (UTC)", 7}, {"seconds", 3}, {"packets", 0}, {"bytes", 0},
+	{"c2s", 5}, {"c2s bytes", 6}, {"s2c", 5}, {"s2c bytes", 6}, {"records", 2}, {"resent", 1}, {"disordered", 4}, {"state", 1},
+}
+
+func (r *FlowReport) writeFlows(b *strings.Builder, several bool, width int) error {
 	var rows [][]string
 	for _, f := range r.Flows {
 		rows = append(rows, []string{
@@ -400,7 +449,7 @@ func (r *FlowReport) writeFlows(b *strings.Builder, several bool) error {
 		"all", "", "", "", "", "", "", grouped(int64(r.Sum.Packets)), grouped(r.Sum.Bytes), "", "", "", "", grouped(int64(r.Sum.Records)),
 		some(r.Sum.SegmentsAgain), some(r.Sum.OutOfOrder), "",
 	})
-	return WriteTable(b, header, rows)
+	return writeFitted(b, flowColumns, rows, width)
 }
 
 func startText(t time.Time) string {

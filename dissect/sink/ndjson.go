@@ -114,6 +114,9 @@ func (j *NDJSON) Write(r *dissect.Record) error {
 	case dissect.AckRecord:
 		dst = appendRoute(dst, r)
 		dst = appendKeyInt(dst, `,"n":`, int64(r.Acked))
+		if r.Ack.State != dissect.AckAcked {
+			dst = appendWord(append(dst, `,"state":`...), r.Ack.State.String())
+		}
 		dst = appendAckPlace(dst, &r.Ack)
 	case dissect.GapRecord:
 		dst = appendRoute(dst, r)
@@ -382,6 +385,9 @@ func (j *NDJSON) appendEnvelope(dst []byte, r *dissect.Record) []byte {
 	}
 	if e.Seq >= 0 {
 		dst = appendKeyInt(dst, `,"seq":`, int64(e.Seq))
+	}
+	if r.Stream > 0 {
+		dst = appendKeyInt(dst, `,"stream":`, int64(r.Stream))
 	}
 	if e.Length >= 0 {
 		dst = appendKeyInt(dst, `,"length":`, int64(e.Length))

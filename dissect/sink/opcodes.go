@@ -108,6 +108,18 @@ func (o *Opcodes) row(r *dissect.Record) *opcodeRow {
 	return c
 }
 
+// Fork returns a copy that counts on by itself.
+func (o *Opcodes) Fork() *Opcodes {
+	f := *o
+	f.recent = [recentKinds]*opcodeRow{} // they are the other's
+	f.rows.rows, f.rows.order = make(map[what]*opcodeRow, len(o.rows.rows)), slices.Clip(o.rows.order)
+	for k, c := range o.rows.rows {
+		row := *c
+		f.rows.rows[k] = &row
+	}
+	return &f
+}
+
 // Report returns what was counted so far: by protocol, the commonest first.
 func (o *Opcodes) Report() *OpcodeReport {
 	r := &OpcodeReport{
@@ -128,8 +140,15 @@ func (o *Opcodes) Report() *OpcodeReport {
 // WriteJSON writes a report as one line of JSON.
 func (r *OpcodeReport) WriteJSON(w io.Writer) error { return writeObject(w, r) }
 
-// WriteText writes a report as a table with the sum below it.
-func (r *OpcodeReport) WriteText(w io.Writer) error {
+// opcodeColumns are those of the table.
+var opcodeColumns = []column{
+	{"protocol", 4}, {"dir", 0}, {"over", 3}, {"message", 0}, {"opcode", 1}, {"count", 0}, {"share", 1}, {"per s", 2}, {"bytes", 0}, {"size", 3},
+	{"mean", 5}, {"errors", 1}, {"unknown", 1},
+}
+
+// WriteText writes a report as a table with the sum below it, at most width columns wide
+// where that can be; 0 is for no limit.
+func (r *OpcodeReport) WriteText(w io.Writer, width int) error {
 	rows := make([][]string, 0, len(r.Opcodes)+1)
 	for _, c := range r.Opcodes {
 		errors := ""
@@ -142,10 +161,9 @@ func (r *OpcodeReport) WriteText(w io.Writer) error {
 			strconv.FormatFloat(c.Mean, 'f', 1, 64), errors, c.Unknown,
 		})
 	}
-	header := []string{"protocol", "dir", "over", "message", "opcode", "count", "share", "per s", "bytes", "size", "mean", "errors", "unknown"}
 	rows = append(rows, slices.Concat([]string{"all", "", "", "", "", grouped(int64(r.Records)), "", "", grouped(r.Bytes)}, make([]string, 4)))
 	var b strings.Builder
-	if err := WriteTable(&b, header, rows); err != nil {
+	if err := writeFitted(&b, opcodeColumns, rows, width); err != nil {
 		return err
 	}
 	if r.Unlisted > 0 {

@@ -191,7 +191,7 @@ func (r *Reader) typeOf() (string, bool) {
 		case "record":
 			r.rec.Type = dissect.FrameRecord
 		case "ack":
-			r.rec.Type = dissect.AckRecord
+			r.rec.Type, r.rec.Ack.State = dissect.AckRecord, dissect.AckAcked
 		case "gap":
 			r.rec.Type = dissect.GapRecord
 		case "session":
@@ -317,6 +317,8 @@ func (r *Reader) ackKey(key []byte) bool {
 	switch string(key) {
 	case "n":
 		r.rec.Acked = int(r.scan.integer())
+	case "state":
+		r.rec.Ack.State = word(&r.scan, dissect.AckIgnored, "a state of an acknowledgement")
 	case "by":
 		r.rec.Ack.By = int(r.scan.integer())
 	case "rtt_ms":
@@ -545,6 +547,8 @@ func (r *Reader) envelope() {
 			e.Mode = int(s.integer())
 		case "seq":
 			e.Seq = int(s.integer())
+		case "stream":
+			r.rec.Stream = int(s.integer())
 		case "length":
 			e.Length = int(s.integer())
 		case "origin":

@@ -43,6 +43,15 @@ func (t *RoundTrips) add(a *dissect.Ack) {
 	_ = t.histogram.RecordValue(max(1, min(a.RTT, longestRTT).Microseconds()))
 }
 
+// fork returns a copy that counts on by itself.
+func (t *RoundTrips) fork() RoundTrips {
+	f := *t
+	if t.histogram != nil {
+		f.histogram = hdrhistogram.Import(t.histogram.Export())
+	}
+	return f
+}
+
 // settle sets the numbers by what was counted.
 func (t *RoundTrips) settle() {
 	if t.histogram == nil {

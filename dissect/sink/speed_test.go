@@ -33,7 +33,7 @@ func sinks() map[string]dissect.Sink {
 		"ndjson raw":   NewNDJSON(io.Discard, NDJSONOptions{Raw: true}),
 		"opcodes":      &Opcodes{},
 		"flows":        NewFlows(dissect.Privacy{}),
-		"acks":         NewAcks(),
+		"acks":         NewAcks(protocols),
 	}
 }
 

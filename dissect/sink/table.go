@@ -18,6 +18,12 @@ import (
 // WriteTable writes rows under a header, in columns without rules, so that the
 // lines can be cut and sorted.
 func WriteTable(w io.Writer, header []string, rows [][]string) error {
+	return writeTable(w, header, rows, 0)
+}
+
+// writeTable does so, and breaks the lines of the last column between words where they are
+// longer than last; 0 is for no limit.
+func writeTable(w io.Writer, header []string, rows [][]string, last int) error {
 	var b strings.Builder
 	t := tablewriter.NewTable(&b,
 		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
@@ -31,9 +37,15 @@ func WriteTable(w io.Writer, header []string, rows [][]string) error {
 		tablewriter.WithHeaderAlignment(tw.AlignLeft),
 		tablewriter.WithRowAlignment(tw.AlignLeft),
 		tablewriter.WithRowAutoWrap(tw.WrapNone),
-		tablewriter.WithPadding(tw.Padding{Right: "  ", Overwrite: true}),
+		tablewriter.WithPadding(tw.Padding{Right: gutter, Overwrite: true}),
 		tablewriter.WithTrimSpace(tw.Off),
 	)
+	if last > 0 {
+		t.Configure(func(c *tablewriter.Config) {
+			c.Row.Formatting.AutoWrap = tw.WrapNormal
+			c.Row.ColMaxWidths = tw.CellWidth{PerColumn: tw.Mapper[int, int]{len(header) - 1: last + len(gutter)}}
+		})
+	}
 	t.Header(header)
 	if err := t.Bulk(rows); err != nil {
 		return err
@@ -43,6 +55,102 @@ func WriteTable(w io.Writer, header []string, rows [][]string) error {
 	}
 	_, err := io.WriteString(w, trimLines(b.String()))
 	return err
+}
+
+// column is a column of a table that may have to do with less room than it wants.
+type column struct {
+	name string
+	rank int // those of a higher rank are left out sooner; 0 never
+}
+
+// leastLast is how many columns of the terminal the last column of a table keeps.
+const leastLast = 12
+
+// writeFitted writes a table that is at most width columns wide, if that can be; 0 is for no
+// limit. It leaves out first columns in which nothing stands, then those of the highest
+// rank, of one rank the right ones first, and names what it has left out. Then it breaks the
+// lines of the last column.
+func writeFitted(b *strings.Builder, columns []column, rows [][]string, width int) error {
+	f := fitting{columns: columns, rows: rows}
+	total := f.measure()
+	var without []string
+	for width > 0 && total > width {
+		at := f.least()
+		if at < 0 {
+			break
+		}
+		if f.filled[at] {
+			without = append(without, f.columns[at].name)
+		}
+		f.hide(at)
+		total = f.measure()
+	}
+	last, limit := f.widths[len(f.widths)-1], 0
+	if width > 0 && total > width {
+		limit = max(leastLast, last-(total-width))
+	}
+	header := make([]string, len(f.columns))
+	for i, c := range f.columns {
+		header[i] = c.name
+	}
+	if err := writeTable(b, header, f.rows, limit); err != nil {
+		return err
+	}
+	if len(without) > 0 {
+		b.WriteString("without " + strings.Join(without, ", ") + ": --width -1 has them\n")
+	}
+	return nil
+}
+
+// fitting is a table on its way to fewer columns.
+type fitting struct {
+	columns []column
+	rows    [][]string
+	widths  []int  // of the columns, without what is between them
+	filled  []bool // whether anything stands in a column
+}
+
+// measure sets the widths, and returns that of the whole table.
+func (f *fitting) measure() (total int) {
+	f.widths, f.filled = make([]int, len(f.columns)), make([]bool, len(f.columns))
+	for i, c := range f.columns {
+		f.widths[i] = columns([]byte(c.name))
+		for _, row := range f.rows {
+			f.widths[i] = max(f.widths[i], columns([]byte(row[i])))
+			f.filled[i] = f.filled[i] || row[i] != ""
+		}
+		total += f.widths[i] + len(gutter)
+	}
+	return total - len(gutter)
+}
+
+// least returns the column that can best be done without, -1 for none.
+func (f *fitting) least() int {
+	at := -1
+	for i, c := range f.columns {
+		switch {
+		case c.rank == 0:
+		case at < 0, f.filled[at] && !f.filled[i], f.filled[at] == f.filled[i] && c.rank >= f.columns[at].rank:
+			at = i
+		}
+	}
+	return at
+}
+
+// hide leaves a column out. What the last row is called, which stands in its first column,
+// stays.
+func (f *fitting) hide(at int) {
+	if sum := len(f.rows) - 1; at == 0 && sum >= 0 {
+		f.rows = slices.Clone(f.rows)
+		f.rows[sum] = slices.Clone(f.rows[sum])
+		f.rows[sum][1] = either(f.rows[sum][1], f.rows[sum][0])
+	}
+	f.columns = slices.Delete(slices.Clone(f.columns), at, at+1)
+	rows := make([][]string, len(f.rows))
+	for i, row := range f.rows {
+		rows[i] = slices.Delete(slices.Clone(row), at, at+1)
+	}
+	f.rows = rows
 }
 
 // trimLines removes the spaces at the ends of lines.

@@ -106,8 +106,15 @@ func (l learned) columns() []string {
 // WriteJSON writes a report as one line of JSON.
 func (t *TableReport) WriteJSON(w io.Writer) error { return writeObject(w, t) }
 
-// WriteText writes a report as WriteTables does.
-func (t *TableReport) WriteText(w io.Writer) error {
+// Fork returns a copy that takes further captures by itself.
+func (t *TableReport) Fork() *TableReport {
+	f := &TableReport{Sessions: slices.Clip(t.Sessions), Dropped: t.Dropped}
+	f.text.WriteString(t.text.String())
+	return f
+}
+
+// WriteText writes a report as WriteTables does. Its tables are narrow, whatever the width.
+func (t *TableReport) WriteText(w io.Writer, _ int) error {
 	_, err := io.WriteString(w, t.text.String())
 	return err
 }

@@ -105,6 +105,9 @@ func NewText(w io.Writer, o TextOptions) *Text {
 	return t
 }
 
+// Anew begins another capture: differences of time begin anew.
+func (t *Text) Anew() { t.clock.first, t.clock.last = time.Time{}, time.Time{} }
+
 // Flush writes out what is buffered.
 func (t *Text) Flush() error { return t.out.Flush() }
 

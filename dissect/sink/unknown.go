@@ -57,7 +57,8 @@ func NewUnknown(o UnknownOptions) *Unknown {
 // listing is one of the lists, by what a row is about.
 type listing[T any] struct {
 	rows  map[what]T
-	extra int // records that found no room
+	order []what // of rows, as they came
+	extra int    // records that found no room
 }
 
 // what is what a row is about.
@@ -83,6 +84,7 @@ func (t *listing[T]) row(k what, make func() T) (r T, ok bool) {
 	}
 	r = make()
 	t.rows[k] = r
+	t.order = append(t.order, k)
 	return r, true
 }
 

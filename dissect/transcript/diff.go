@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,8 +40,10 @@ const shown = 2
 // Compare returns what differs, lane by lane.
 func Compare(a, b *Transcript) []Difference {
 	var list []Difference
-	for _, name := range names(a, b) {
-		x, y := a.find(name), b.find(name)
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a.lanes)), maps.Keys(b.lanes))
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		x, y := a.lanes[name], b.lanes[name]
 		var same []string
 		for _, p := range align(x, y) {
 			if p.a >= 0 && p.b >= 0 && x[p.a].Text == y[p.b].Text {
@@ -62,27 +65,6 @@ func Compare(a, b *Transcript) []Difference {
 		}
 	}
 	return list
-}
-
-func names(a, b *Transcript) (list []string) {
-	for _, t := range []*Transcript{a, b} {
-		for _, l := range t.sorted() {
-			if !slices.Contains(list, l.Name) {
-				list = append(list, l.Name)
-			}
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
-func (t *Transcript) find(name string) []Line {
-	for _, l := range t.Lanes {
-		if l.Name == name {
-			return l.Lines
-		}
-	}
-	return nil
 }
 
 func placeOf(lines []Line, i int) *Place {

@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -24,16 +25,11 @@ import (
 // set before the first line is written.
 type Transcript struct {
 	Ignore []string // fields that are left out, as fields or MESSAGE.field, with * and ?
-	Lanes  []*Lane  // in the order in which they begin
 
-	sessions map[int]int // numbers in the order in which they come, by those of the capture
-	rest     []byte      // the start of a line
-}
-
-// Lane is what one side of a session said over one transport.
-type Lane struct {
-	Name  string // "session 1 wulfram c2s tcp"
-	Lines []Line
+	lanes    map[string][]Line // what one side of a session said over one transport, by "session 1 wulfram c2s tcp"
+	sessions map[int]int       // numbers in the order in which they come, by those of the capture
+	ignored  map[string]bool   // what Ignore says of fields, by message and path
+	rest     []byte            // the start of a line
 }
 
 // Line is one message.
@@ -173,6 +169,20 @@ func joined(at, key string) string {
 // its path, with its message in front or not. Indexes do not count.
 func (t *Transcript) ignores(message, at string) bool {
 	plain := withoutIndexes(at)
+	key := message + "." + plain
+	is, known := t.ignored[key]
+	if !known {
+		if t.ignored == nil {
+			t.ignored = map[string]bool{}
+		}
+		is = t.matches(message, plain)
+		t.ignored[key] = is
+	}
+	return is
+}
+
+// matches reports whether one of the patterns matches a field.
+func (t *Transcript) matches(message, plain string) bool {
 	names := []string{plain, message + "." + plain}
 	for i, part := range strings.Split(plain, ".") {
 		if i > 0 {
@@ -215,7 +225,7 @@ func Pattern(text string) error {
 
 func (t *Transcript) add(o *object, text string) {
 	if t.sessions == nil {
-		t.sessions = map[int]int{}
+		t.sessions, t.lanes = map[int]int{}, map[string][]Line{}
 	}
 	number, known := t.sessions[o.Session]
 	if !known {
@@ -227,37 +237,18 @@ func (t *Transcript) add(o *object, text string) {
 		protocol = "lotr2"
 	}
 	name := strings.Join(strings.Fields("session "+strconv.Itoa(number)+" "+protocol+" "+o.Dir+" "+o.Transport), " ")
-	l := t.lane(name)
-	l.Lines = append(l.Lines, Line{text, o.Packets})
-}
-
-func (t *Transcript) lane(name string) *Lane {
-	for _, l := range t.Lanes {
-		if l.Name == name {
-			return l
-		}
-	}
-	l := &Lane{Name: name}
-	t.Lanes = append(t.Lanes, l)
-	return l
-}
-
-// sorted returns the lanes by their names, as a text has them.
-func (t *Transcript) sorted() []*Lane {
-	list := slices.Clone(t.Lanes)
-	slices.SortStableFunc(list, func(a, b *Lane) int { return strings.Compare(a.Name, b.Name) })
-	return list
+	t.lanes[name] = append(t.lanes[name], Line{text, o.Packets})
 }
 
 // Print writes the transcript as text: a heading for each lane, then its lines.
 func (t *Transcript) Print(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	for i, l := range t.sorted() {
+	for i, name := range slices.Sorted(maps.Keys(t.lanes)) {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		b.WriteString("== " + l.Name + "\n")
-		for _, line := range l.Lines {
+		b.WriteString("== " + name + "\n")
+		for _, line := range t.lanes[name] {
 			b.WriteString(line.Text + "\n")
 		}
 	}
@@ -269,19 +260,19 @@ const maxLine = 1 << 20
 
 // Parse reads a transcript that Print has written. What is now ignored is left out of it.
 func Parse(r io.Reader, ignore []string) (*Transcript, error) {
-	t := &Transcript{Ignore: ignore}
-	var lane *Lane
+	t := &Transcript{Ignore: ignore, lanes: map[string][]Line{}}
+	lane := ""
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, maxLine)
 	for n := 1; s.Scan(); n++ {
 		switch line := s.Text(); {
 		case line == "":
 		case strings.HasPrefix(line, "== "):
-			lane = t.lane(line[3:])
-		case lane == nil:
+			lane = line[3:]
+		case lane == "":
 			return nil, fmt.Errorf("line %d: want a heading, such as == session 1 wulfram c2s tcp", n)
 		default:
-			lane.Lines = append(lane.Lines, Line{Text: t.filtered(line)})
+			t.lanes[lane] = append(t.lanes[lane], Line{Text: t.filtered(line)})
 		}
 	}
 	return t, s.Err()

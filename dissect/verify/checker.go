@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -76,7 +77,7 @@ func (c *Checker) End(last time.Time) {
 	if last.Before(c.latest) {
 		last = c.latest
 	}
-	for _, id := range sortedKeys(c.sessions) {
+	for _, id := range slices.Sorted(maps.Keys(c.sessions)) {
 		c.close(c.sessions[id], last)
 	}
 	c.file.finish(c.lawful)

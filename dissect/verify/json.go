@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -68,10 +66,15 @@ func (r *Report) WriteJSON(w io.Writer, strict bool) error {
 		}
 		all.Files = append(all.Files, j)
 	}
+	return encode(w, &all)
+}
+
+// encode writes an object as JSON for persons, too.
+func encode(w io.Writer, object any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(&all)
+	return e.Encode(object)
 }
 
 func (o *Outcome) json() jsonRule {
@@ -141,7 +144,7 @@ func (r *Report) WriteGitHub(w io.Writer, strict bool) error {
 			fmt.Fprintf(&b, "::error file=%s,title=capture::%s\n", name, messageOf.Replace(f.Err))
 		}
 		if f.Records == 0 {
-			fmt.Fprintf(&b, "::error file=%s,title=capture::nothing was checked: no record of a known protocol\n", name)
+			fmt.Fprintf(&b, "::error file=%s,title=capture::%s\n", name, nothingChecked)
 		}
 		for _, o := range f.Outcomes {
 			command := o.Severity.String()
@@ -164,6 +167,3 @@ var (
 	messageOf  = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	propertyOf = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 )
-
-// uriOf returns the name of a file as a reference that a SARIF log may have.
-func uriOf(name string) string { return (&url.URL{Path: filepath.ToSlash(name)}).String() }

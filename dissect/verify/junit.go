@@ -75,7 +75,7 @@ func (f *File) junit(strict bool) *junitSuite {
 	case f.Err != "":
 		read.Error = &junitFault{Message: f.Err}
 	case f.Records == 0:
-		read.Failure = &junitFault{Message: "nothing was checked: no record of a known protocol"}
+		read.Failure = &junitFault{Message: nothingChecked}
 	}
 	s.add(read)
 	for _, o := range f.Outcomes {
@@ -108,7 +108,7 @@ func (o *Outcome) junit(strict bool) *junitCase {
 	switch {
 	case !o.On:
 		c.Skipped = &junitFault{Message: "off"}
-	case o.Broken > 0 && (strict || o.Severity == Error):
+	case o.failed(strict):
 		c.Failure = &junitFault{Message: count(o.Broken, "break") + ": " + o.sentence(), Type: o.Severity.String(), Text: text}
 	default:
 		c.Output = text

@@ -38,14 +38,12 @@ var lotr2Rules = []*Rule{
 		Source:     "lotr2 6",
 		Confidence: schema.Observed,
 		Severity:   Warning,
-		watch: func(time.Duration) watch {
-			return plainly{show: func(r *dissect.Record) string {
-				if r.Protocol == "lotr2" && r.Transport == schema.UDP {
-					return "a frame of the game in a datagram"
-				}
-				return ""
-			}}
-		},
+		watch: plainly{show: func(r *dissect.Record) string {
+			if r.Protocol == "lotr2" && r.Transport == schema.UDP {
+				return "a frame of the game in a datagram"
+			}
+			return ""
+		}}.watch,
 	},
 	{
 		ID:         "length",

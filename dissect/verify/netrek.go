@@ -42,7 +42,7 @@ var netrekRules = []*Rule{
 		Source:     "netrek 3 and 5, and 11, item 1",
 		Confidence: schema.Observed,
 		codes:      []string{"unknown_opcode"},
-		watch:      func(time.Duration) watch { return faults{at: netrekUnknown} },
+		watch:      faults{at: netrekUnknown}.watch,
 	},
 	direction("netrek 2, and 11, item 2", schema.Observed),
 	transport("netrek 7", schema.Observed, Error),
@@ -59,7 +59,7 @@ var netrekRules = []*Rule{
 		Sentence:   "The text of a short packet ends in a NUL within its length.",
 		Source:     "netrek 4.1, 4.2 and 5",
 		Confidence: schema.Observed,
-		watch:      func(time.Duration) watch { return plainly{show: unendedShort} },
+		watch:      plainly{show: unendedShort}.watch,
 	},
 	{
 		ID:         "fixed_text",
@@ -67,21 +67,19 @@ var netrekRules = []*Rule{
 		Source:     "netrek, notation, and 11, item 12: a full field may have none",
 		Confidence: schema.Observed,
 		Severity:   Warning,
-		watch:      func(time.Duration) watch { return plainly{show: unendedFixed} },
+		watch:      plainly{show: unendedFixed}.watch,
 	},
 	{
 		ID:         "sequence_leads",
 		Sentence:   "A server's datagram begins with SP_SEQUENCE, but for the replies that open UDP.",
 		Source:     "netrek 7, step 4, and 11, item 7",
 		Confidence: schema.Observed,
-		watch: func(time.Duration) watch {
-			return plainly{show: func(r *dissect.Record) string {
-				if !netrekInUDP(r) || r.Direction != server || r.Offset > 0 || r.Opcode == spUDPReply || r.Opcode == spSequence || r.Opcode == spSCSequence {
-					return ""
-				}
-				return "the first packet of its datagram"
-			}}
-		},
+		watch: plainly{show: func(r *dissect.Record) string {
+			if !netrekInUDP(r) || r.Direction != server || r.Offset > 0 || r.Opcode == spUDPReply || r.Opcode == spSequence || r.Opcode == spSCSequence {
+				return ""
+			}
+			return "the first packet of its datagram"
+		}}.watch,
 	},
 	{
 		ID:         "one_packet",
@@ -89,14 +87,12 @@ var netrekRules = []*Rule{
 		Source:     "netrek 2, item 4, and 7",
 		Confidence: schema.Observed,
 		Severity:   Warning,
-		watch: func(time.Duration) watch {
-			return plainly{show: func(r *dissect.Record) string {
-				if r.Transport == schema.UDP && r.Direction == client && r.Offset > 0 {
-					return "not the first packet of its datagram"
-				}
-				return ""
-			}}
-		},
+		watch: plainly{show: func(r *dissect.Record) string {
+			if r.Transport == schema.UDP && r.Direction == client && r.Offset > 0 {
+				return "not the first packet of its datagram"
+			}
+			return ""
+		}}.watch,
 	},
 	{
 		ID:         "in_order",

@@ -83,10 +83,13 @@ func (r *Report) Failed(strict bool) bool {
 }
 
 func (f *File) failed(strict bool) bool {
-	return f.Records == 0 || slices.ContainsFunc(f.Outcomes, func(o *Outcome) bool {
-		return o.Broken > 0 && (strict || o.Severity == Error)
-	})
+	return f.Records == 0 || slices.ContainsFunc(f.Outcomes, func(o *Outcome) bool { return o.failed(strict) })
 }
+
+func (o *Outcome) failed(strict bool) bool { return o.Broken > 0 && (strict || o.Severity == Error) }
+
+// nothingChecked is what reports say of a capture without records.
+const nothingChecked = "nothing was checked: no record of a known protocol"
 
 // Incomplete says why the capture that was checked last could not be read to its end.
 func (c *Checker) Incomplete(why string) { c.file.Err = why }
@@ -108,5 +111,3 @@ func (c *Checker) Command(failure string) {
 	}
 	c.file.Outcomes = append(c.file.Outcomes, o)
 }
-
-func sortedKeys[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }

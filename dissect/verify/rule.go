@@ -20,6 +20,12 @@ const (
 // String returns "error" or "warning".
 func (s Severity) String() string { return [...]string{"error", "warning"}[s] }
 
+// The sides of a session, as the rules call them.
+const (
+	client = dissect.ClientToServer
+	server = dissect.ServerToClient
+)
+
 // Rule is one thing that a protocol asks for.
 type Rule struct {
 	ID         string // words in snake case; rules of several protocols that ask the same share one

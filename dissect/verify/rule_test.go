@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"opscope/dissect"
+	"opscope/dissect/filter"
 	"opscope/schema"
 )
 
@@ -190,5 +191,32 @@ func TestCommand(t *testing.T) {
 		if len(o) != 1 || o[0].Broken != want || o[0].Severity != Error {
 			t.Errorf("%q: got %+v", failure, o)
 		}
+	}
+}
+
+// TestNoQuestionIsForgotten asks more than can be waited for, and is answered nothing.
+func TestNoQuestionIsForgotten(t *testing.T) {
+	p, err := schema.Builtin("wulfram")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const text = "checks: [{name: answered, each: message == \"PING_REQUEST\", answer: message == \"PING\", within: 1s}]"
+	spec, err := LoadSpec("spec.yaml", []byte(text), filter.NewLanguage([]*schema.Protocol{p}, dissect.Privacy{}), Protocols(), &Settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewChecker(Options{Specs: []*Spec{spec}, Printer: plain{}, Most: 1})
+	c.Begin("lo")
+	start := time.Date(2026, 11, 29, 20, 15, 0, 0, time.UTC)
+	for n := range maxDue + 1 {
+		r := &dissect.Record{Type: dissect.FrameRecord, N: n + 1, Time: start, Session: 1, Protocol: "wulfram", Message: "PING_REQUEST", Packets: []int{n + 1}}
+		if err := c.Write(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.End(start.Add(time.Minute))
+	outcomes := c.Report().Files[0].Outcomes
+	if o := outcomes[len(outcomes)-1]; o.Rule.ID != "answered" || o.Broken != maxDue+1 {
+		t.Errorf("%s is broken %d times, want %d", o.Rule.ID, o.Broken, maxDue+1)
 	}
 }

@@ -1,8 +1,9 @@
 package verify
 
 import (
-	"encoding/json"
 	"io"
+	"net/url"
+	"path/filepath"
 	"strconv"
 )
 
@@ -113,11 +114,11 @@ func (r *Report) WriteSARIF(w io.Writer, version string) error {
 			run.Results = o.appendSARIF(run.Results, f, i)
 		}
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(&sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
+	return encode(w, &sarifLog{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []sarifRun{run}})
 }
+
+// uriOf returns the name of a file as a reference.
+func uriOf(name string) string { return (&url.URL{Path: filepath.ToSlash(name)}).String() }
 
 func (o *Outcome) sarifRule() sarifRule {
 	return sarifRule{

@@ -204,7 +204,7 @@ var (
 
 func (x *loader) document(n node) error {
 	x.names = map[string]bool{}
-	err := x.pairs(n, specKeys, func(key string, value node) error {
+	return x.pairs(n, specKeys, func(key string, value node) error {
 		switch key {
 		case "protocol":
 			text, at, err := x.text(value)
@@ -220,7 +220,6 @@ func (x *loader) document(n node) error {
 		}
 		return x.list(value, x.check)
 	})
-	return err
 }
 
 // change takes what is wanted of a rule: a word, or a mapping.
@@ -457,7 +456,7 @@ func (x *loader) expect(n node) (func(time.Duration) watch, error) {
 	if len(steps) == 0 {
 		return nil, x.errorf(n, "expect wants at least one step")
 	}
-	return func(time.Duration) watch { return &course{steps: steps, values: map[string]string{}} }, nil
+	return func(time.Duration) watch { return newCourse(steps) }, nil
 }
 
 func (x *loader) step(n node, known []string) (s step, err error) {
@@ -529,13 +528,13 @@ func (x *loader) query(n node, known []string) (*query, error) {
 		return nil, err
 	}
 	q := &query{text: text, language: x.language}
-	for _, v := range variable().FindAllString(text, -1) {
+	variables := variable().FindAllString(text, -1)
+	for _, v := range variables {
 		if !slices.Contains(known, v[1:]) {
 			return nil, x.errorAt(at, "%s: nothing before it captures %s%s", v, v[1:], schema.Hint(v[1:], slices.Clone(known)))
 		}
-		q.variables = append(q.variables, v)
 	}
-	if len(q.variables) == 0 {
+	if len(variables) == 0 {
 		q.fixed, err = x.language.Compile(text)
 		return q, x.filterError(at, text, err)
 	}

@@ -15,30 +15,25 @@ import (
 
 // query is a filter, in which values that were captured may stand.
 type query struct {
-	text      string
-	language  *filter.Language
-	fixed     *filter.Filter // of a text without variables
-	variables []string       // with their sign
-
-	filled string // the text that last is compiled from
-	last   *filter.Filter
+	text     string
+	language *filter.Language
+	fixed    *filter.Filter // of a text without variables; nil for one with some
 }
 
-// matches reports whether a record is wanted, with values by their names. A filter that
-// the values make senseless, such as one that compares a number with a word, wants none.
-func (q *query) matches(r *dissect.Record, values map[string]string) bool {
+// matches reports whether a record is wanted by a query without variables.
+func (q *query) matches(r *dissect.Record) bool { return q.fixed.Match(r) }
+
+// with returns the filter with values, by their names, for the variables. Where they make
+// it senseless, as when it compares a number with a word, it wants nothing.
+func (q *query) with(values map[string]string) *filter.Filter {
 	if q.fixed != nil {
-		return q.fixed.Match(r)
+		return q.fixed
 	}
-	text := variable().ReplaceAllStringFunc(q.text, func(v string) string { return values[v[1:]] })
-	if text != q.filled {
-		f, err := q.language.Compile(text)
-		if err != nil {
-			return false
-		}
-		q.filled, q.last = text, f
+	f, err := q.language.Compile(variable().ReplaceAllStringFunc(q.text, func(v string) string { return values[v[1:]] }))
+	if err != nil {
+		f, _ = q.language.Compile("false") // this is right
 	}
-	return q.last.Match(r)
+	return f
 }
 
 // captured is a field whose value is kept under a name.
@@ -102,7 +97,7 @@ type unwanted struct {
 }
 
 func (u *unwanted) take(v *view) {
-	if u.pick.matches(v.record, nil) {
+	if u.pick.matches(v.record) {
 		v.broken("never: " + u.pick.text)
 	}
 }
@@ -115,10 +110,10 @@ type constant struct {
 
 func (c *constant) take(v *view) {
 	r := v.record
-	if c.of == nil && !isFrame(r) || c.of != nil && !c.of.matches(r, nil) {
+	if c.of == nil && !isFrame(r) || c.of != nil && !c.of.matches(r) {
 		return
 	}
-	if !c.holds.matches(r, nil) {
+	if !c.holds.matches(r) {
 		v.broken("always: " + c.holds.text)
 	}
 }
@@ -135,7 +130,7 @@ func (c *tally) take(v *view) {
 	if c.last == nil {
 		c.last = v.exhibit()
 	}
-	if !c.pick.matches(v.record, nil) {
+	if !c.pick.matches(v.record) {
 		return
 	}
 	c.last = v.exhibit()
@@ -163,13 +158,7 @@ type pairing struct {
 	ask, answer *query
 	captures    []captured
 	within      time.Duration
-	open        []question
-}
-
-// question is a record that wants an answer.
-type question struct {
-	due
-	values map[string]string
+	open        queue
 }
 
 func (p *pairing) text() string {
@@ -178,34 +167,20 @@ func (p *pairing) text() string {
 
 func (p *pairing) take(v *view) {
 	r := v.record
-	p.open = slices.DeleteFunc(p.open, func(q question) bool {
-		return !r.Time.After(q.by) && p.answer.matches(r, q.values)
-	})
-	p.overdue(v, r.Time)
-	if !p.ask.matches(r, nil) {
+	p.open = slices.DeleteFunc(p.open, func(d due) bool { return !r.Time.After(d.by) && d.answer.Match(r) })
+	p.open.overdue(v, r.Time, p.text())
+	if !p.ask.matches(r) {
 		return
 	}
-	q := question{due{exhibit: v.exhibit(), by: r.Time.Add(p.within)}, map[string]string{}}
-	if missing := take(r, p.captures, q.values); missing != "" {
+	values := map[string]string{}
+	if missing := take(r, p.captures, values); missing != "" {
 		v.broken("no field " + missing + " to capture")
 		return
 	}
-	if len(p.open) < maxDue {
-		p.open = append(p.open, q)
-	}
+	p.open.add(v, due{exhibit: v.exhibit(), by: r.Time.Add(p.within), answer: p.answer.with(values)}, p.text())
 }
 
-func (p *pairing) overdue(v *view, now time.Time) {
-	p.open = slices.DeleteFunc(p.open, func(q question) bool {
-		if !now.After(q.by) {
-			return false
-		}
-		v.brokenAt(q.exhibit, p.text())
-		return true
-	})
-}
-
-func (p *pairing) end(v *view, at time.Time) { p.overdue(v, at) }
+func (p *pairing) end(v *view, at time.Time) { p.open.overdue(v, at, p.text()) }
 
 // step is one record that is expected.
 type step struct {
@@ -218,10 +193,16 @@ type step struct {
 type course struct {
 	steps  []step
 	next   int
+	want   *filter.Filter // of the next step
 	values map[string]string
 	since  time.Time // of the step before
 	last   *Exhibit  // of the step before, or of the first record
 	over   bool
+}
+
+// newCourse returns a course at its first step, which has no variables.
+func newCourse(steps []step) *course {
+	return &course{steps: steps, want: steps[0].record.fixed, values: map[string]string{}}
 }
 
 func (c *course) take(v *view) {
@@ -238,7 +219,7 @@ func (c *course) take(v *view) {
 		c.fail(v, c.last, " not within "+s.within.String()+" behind this")
 		return
 	}
-	if !s.record.matches(r, c.values) {
+	if !c.want.Match(r) {
 		return
 	}
 	if s.after > 0 && passed < s.after {
@@ -249,8 +230,11 @@ func (c *course) take(v *view) {
 		c.fail(v, v.exhibit(), ": no field "+missing+" to capture")
 		return
 	}
+	c.since, c.last = r.Time, v.exhibit()
 	c.next++
-	c.since, c.last, c.over = r.Time, v.exhibit(), c.next == len(c.steps)
+	if c.over = c.next == len(c.steps); !c.over {
+		c.want = c.steps[c.next].record.with(c.values)
+	}
 }
 
 // fail ends the course at its next step.

@@ -37,7 +37,7 @@ func (f *File) writeText(b *strings.Builder, o TextOptions) {
 	}
 	fmt.Fprintf(b, "%s %s: %s, %s; %s\n", verdict, f.Name, count(f.Sessions, "session"), count(f.Records, "record"), f.tally())
 	if f.Records == 0 {
-		b.WriteString("  nothing was checked: no record of a known protocol\n")
+		b.WriteString("  " + nothingChecked + "\n")
 	}
 	if f.Err != "" {
 		b.WriteString("  read in part: " + f.Err + "\n")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"opscope/dissect"
+	"opscope/dissect/filter"
 	"opscope/schema"
 	"opscope/schema/wire"
 )
@@ -17,6 +18,16 @@ func has(r *dissect.Record, code string) bool {
 
 // isFrame reports whether r is a record of a frame.
 func isFrame(r *dissect.Record) bool { return r.Type == dissect.FrameRecord }
+
+// malformed reports whether r is a frame with bytes that its layout does not allow.
+func malformed(r *dissect.Record) bool {
+	return isFrame(r) && r.Err != nil && r.Err.Kind == wire.Malformed
+}
+
+// wanted says what an error wants, and where.
+func wanted(e *wire.Error) string {
+	return "want " + e.Want + ", at byte " + strconv.Itoa(e.Offset) + ": " + e.Path
+}
 
 // timeless is a watch that waits for nothing.
 type timeless struct{}
@@ -76,8 +87,8 @@ func (legibility) take(v *view) {
 		return
 	}
 	switch {
-	case r.Err != nil && r.Err.Kind == wire.Malformed:
-		v.broken("want " + r.Err.Want + ", at byte " + strconv.Itoa(r.Err.Offset) + ": " + r.Err.Path)
+	case malformed(r):
+		v.broken(wanted(r.Err))
 	case r.Err == nil && len(r.Rest) > 0 && !has(r, "unknown_body") && !has(r, "trailing_bytes"):
 		v.broken(wire.Bits(8*len(r.Rest)) + " left over")
 	}
@@ -90,10 +101,13 @@ type faults struct {
 }
 
 func (f faults) take(v *view) {
-	if r := v.record; isFrame(r) && r.Err != nil && r.Err.Kind == wire.Malformed && f.at(r) {
-		v.broken("want " + r.Err.Want + ", at byte " + strconv.Itoa(r.Err.Offset) + ": " + r.Err.Path)
+	if r := v.record; malformed(r) && f.at(r) {
+		v.broken(wanted(r.Err))
 	}
 }
+
+// watch follows a session.
+func (f faults) watch(time.Duration) watch { return f }
 
 // claims says which errors a rule names, so that legibility leaves them to it.
 func (r *Rule) claims(rec *dissect.Record) bool {
@@ -118,6 +132,9 @@ func (p plainly) take(v *view) {
 	}
 }
 
+// watch follows a session.
+func (p plainly) watch(time.Duration) watch { return p }
+
 // due is what has to come by a time.
 type due struct {
 	exhibit *Exhibit
@@ -126,6 +143,7 @@ type due struct {
 	key     deed
 	packet  int // that brings it, 0 while nobody knows
 	final   bool
+	answer  *filter.Filter // that wants it, where it is a check's
 }
 
 // deed tells records apart that are the same thing sent.

@@ -12,8 +12,6 @@ import (
 var (
 	wulframLoggedIn = with("LOGIN_STATUS", "code", 8)
 	wulframVersion  = with("HELLO", "subcommand", 0)
-	client          = dissect.ClientToServer
-	server          = dissect.ServerToClient
 )
 
 // ordered picks records whose every sequence counts.
@@ -29,11 +27,9 @@ var wulframRules = []*Rule{
 		Sentence:   "A TCP frame has 3 to 10242 bytes, its size among them.",
 		Source:     "wulfram 3",
 		Confidence: schema.Recovered,
-		watch: func(time.Duration) watch {
-			return faults{at: func(r *dissect.Record) bool {
-				return r.Transport == schema.TCP && strings.HasPrefix(r.Err.Path, "envelope")
-			}}
-		},
+		watch: faults{at: func(r *dissect.Record) bool {
+			return r.Transport == schema.TCP && strings.HasPrefix(r.Err.Path, "envelope")
+		}}.watch,
 	},
 	{
 		ID:         "datagram_size",
@@ -50,7 +46,7 @@ var wulframRules = []*Rule{
 		Source:     "wulfram 9; which the official server used is open, 13",
 		Confidence: schema.Observed,
 		Severity:   Warning,
-		watch:      func(time.Duration) watch { return plainly{show: elsewhere} },
+		watch:      plainly{show: elsewhere}.watch,
 	},
 	{
 		ID:         "no_control_on_tcp",

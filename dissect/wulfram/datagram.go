@@ -162,9 +162,8 @@ func (c *conversation) try(at *dissect.Carrier, m mode, data []byte) reading {
 		return rd
 	}
 	w := c.scratch
-	w.Tree.Reset(data)
 	w.Trial.State, w.Trial.Short = c.state, wire.Malformed
-	if rd.err = w.Trial.Decode(c.schema, p.Name, layouts[0], &w.Tree, 8*rd.frame.Head, 8*rd.end); rd.err != nil {
+	if rd.err = w.Trial.Skim(c.schema, p.Name, layouts[0], data, 8*rd.frame.Head, 8*rd.end); rd.err != nil {
 		_, rd.missing = w.Trial.Missing()
 		return rd
 	}

@@ -187,9 +187,8 @@ func (c *conversation) Plausible(d dissect.Direction, frame []byte) dissect.Plau
 	}
 	for _, l := range layouts {
 		w := c.scratch
-		w.Tree.Reset(frame)
 		w.Trial.State, w.Trial.Short = c.state, wire.Malformed
-		err := w.Trial.Decode(c.schema, p.Name, l, &w.Tree, 8*c.tcp.Envelope.Size(), 8*len(frame))
+		err := w.Trial.Skim(c.schema, p.Name, l, frame, 8*c.tcp.Envelope.Size(), 8*len(frame))
 		if _, missing := w.Trial.Missing(); missing {
 			return dissect.Possible
 		}
@@ -297,7 +296,12 @@ func (c *conversation) body(r *dissect.Record, at *dissect.Carrier, t schema.Tra
 	r.Layout = layouts[best]
 	w := &c.scratch.Decoder
 	w.State = c.state
-	err := w.Decode(c.schema, p.Name, r.Layout, &r.Body, 8*from, 8*to)
+	var err *wire.Error
+	if c.scratch.Skim && !read(p) {
+		err = w.Skim(c.schema, p.Name, r.Layout, r.Body.Data, 8*from, 8*to)
+	} else {
+		err = w.Decode(c.schema, p.Name, r.Layout, &r.Body, 8*from, 8*to)
+	}
 	_, missing := w.Missing()
 	for _, m := range w.Remarks {
 		r.Note(m.Code, m.Text)
@@ -313,6 +317,15 @@ func (c *conversation) body(r *dissect.Record, at *dissect.Carrier, t schema.Tra
 		return to, !missing
 	}
 	return end, !missing
+}
+
+// read reports whether the session itself reads the values of a packet.
+func read(p *schema.Packet) bool {
+	switch p.Opcode {
+	case opHello, opBehavior, opTranslation:
+		return true
+	}
+	return p.Opcode <= lastControl || p.Secret()
 }
 
 // packet finds the packet for an opcode, and remarks on one from the wrong side or
@@ -348,9 +361,8 @@ func (c *conversation) noteOrigin(r *dissect.Record) {
 func (c *conversation) choose(p *schema.Packet, layouts []*schema.Layout, data []byte, at *dissect.Carrier, from, to int, exact bool) int {
 	w := c.scratch
 	for i, l := range layouts {
-		w.Tree.Reset(data)
 		w.Trial.State, w.Trial.Short = c.state, wire.Malformed
-		err := w.Trial.Decode(c.schema, p.Name, l, &w.Tree, 8*from, 8*to)
+		err := w.Trial.Skim(c.schema, p.Name, l, data, 8*from, 8*to)
 		if err != nil || len(w.Trial.Remarks) > 0 {
 			continue
 		}

@@ -48,6 +48,11 @@ func NewReader(data []byte, layer string, short Kind) Reader {
 	return Reader{data: data, end: 8 * len(data), layer: layer, short: short}
 }
 
+// Reset makes r what NewReader returns, without the copy.
+func (r *Reader) Reset(data []byte, layer string, short Kind) {
+	r.data, r.pos, r.end, r.short, r.layer, r.err = data, 0, 8*len(data), short, layer, nil
+}
+
 // Pos returns the position in bits.
 func (r *Reader) Pos() int { return r.pos }
 
@@ -126,6 +131,16 @@ func (r *Reader) Need(n int) bool {
 	return true
 }
 
+// Take moves over n bits and returns where they begin. It reports false, moves nowhere
+// and is no failure where they are not there.
+func (r *Reader) Take(n int) (pos int, ok bool) {
+	if pos = r.pos; r.err != nil || uint(n) > uint(r.end-pos) {
+		return pos, false
+	}
+	r.pos = pos + n
+	return pos, true
+}
+
 // Bits names a number of bits, in bytes when it is whole bytes.
 func Bits(n int) string {
 	if n&7 == 0 {
@@ -182,21 +197,36 @@ func (r *Reader) Peek(bits int, o Order) uint64 {
 	return ReadBits(r.data, r.pos, bits, o)
 }
 
+// Reach is how many bits High and Low surely hold of those that start anywhere.
+const Reach = 57
+
+// High returns the bits of data that start at bit position pos, most significant first:
+// the first is the highest of the result. It holds at least a Reach of them, or those up
+// to the end of data, which must have eight bytes; what lies below is not said.
+func High(data []byte, pos int) uint64 {
+	i := min(pos>>3, len(data)-8)
+	return binary.BigEndian.Uint64(data[i:]) << (uint(pos-8*i) & 63)
+}
+
+// Low is High with the least significant bit first, and lowest in the result.
+func Low(data []byte, pos int) uint64 {
+	i := min(pos>>3, len(data)-8)
+	return binary.LittleEndian.Uint64(data[i:]) >> (uint(pos-8*i) & 63)
+}
+
 // ReadBits returns the bits of data that start at bit position pos. They must
 // lie within data.
 func ReadBits(data []byte, pos, bits int, o Order) uint64 {
-	i, in := pos>>3, uint(pos&7)
-	if i+8 > len(data) || int(in)+bits > 64 {
+	if len(data) < 8 || bits > Reach && pos&7+bits > 64 {
 		return gatherBits(data, pos, bits, o)
 	}
 	if o == Big {
-		return binary.BigEndian.Uint64(data[i:]) << in >> uint(64-bits)
+		return High(data, pos) >> uint(64-bits)
 	}
-	return binary.LittleEndian.Uint64(data[i:]) >> in & (1<<uint(bits) - 1)
+	return Low(data, pos) & (1<<uint(bits) - 1)
 }
 
-// gatherBits reads bits byte by byte, where there are not eight bytes to take
-// them from.
+// gatherBits reads bits byte by byte, where no eight bytes hold them all.
 func gatherBits(data []byte, pos, bits int, o Order) uint64 {
 	var v uint64
 	for done := 0; done < bits; {

@@ -15,10 +15,12 @@ import (
 // Options say what a capture is to be like. All of them count but Lost.
 type Options struct {
 	Protocol string
-	Bytes    int64   // of the file, about: the last sessions are played to their end
-	Flows    int     // at a time, about
-	Seed     uint64  // of everything that is drawn
-	Lost     float64 // the part of the packets that the capture misses; none of the first ones of a session
+	Bytes    int64  // of the file, about: the last sessions are played to their end
+	Flows    int    // at a time, about
+	Seed     uint64 // of everything that is drawn
+	// Enveloped has every record of Wulfram by UDP in an envelope, and packets with several.
+	Enveloped bool
+	Lost      float64 // the part of the packets that the capture misses; none of the first ones of a session
 }
 
 // Truth is what a capture holds.
@@ -85,7 +87,7 @@ func Write(out io.Writer, o Options) (*Truth, error) {
 		times = 6
 	}
 	for i := range uint64(sessions) {
-		s, err := play(o.Protocol, o.Seed*sessions+i, times, &w.names)
+		s, err := w.play(o.Seed*sessions+i, times)
 		if err != nil {
 			return nil, err
 		}
@@ -110,6 +112,14 @@ func Write(out io.Writer, o Options) (*Truth, error) {
 		}
 	}
 	return &w.truth, err
+}
+
+// play plays a session of some ten seconds, or times as long.
+func (w *writer) play(seed uint64, times int) (*session, error) {
+	if w.Enveloped {
+		return envelop(seed, times, &w.names)
+	}
+	return play(w.Protocol, seed, times, &w.names)
 }
 
 // run tells sessions until there are enough bytes. The first ones begin somewhere in the

@@ -46,8 +46,7 @@ type link struct {
 	known        bool      // the others know of its system player
 	leaving      bool      // its player is gone: the connections are to be reset
 
-	allowed    time.Time // when its allowance was last refilled
-	allowance  float64   // frames that it may send now
+	allowance  machine.Allowance // of frames
 	complaints int
 	gone       bool
 }
@@ -62,7 +61,7 @@ func (p *peer) link(now time.Time, addr netip.Addr, port uint16) *link {
 		p.stranger(now, "refused", fmt.Sprintf("%s: there are %d others", addr, maxLinks))
 		return nil
 	}
-	l := &link{peer: p, addr: addr, port: port, side: p.others, heardAt: now, allowed: now, allowance: burst}
+	l := &link{peer: p, addr: addr, port: port, side: p.others, heardAt: now, allowance: machine.Allowance{Rate: rate, Burst: burst}}
 	p.links = append(p.links, l)
 	return l
 }
@@ -153,7 +152,7 @@ func (l *link) stream(now time.Time, data []byte) {
 		case err != nil:
 			l.end(now, "malformed", err.Error())
 			return
-		case !l.allow(now):
+		case !l.allowance.Charge(now):
 			l.end(now, "flood", "more frames than anybody has to send")
 			return
 		}
@@ -161,14 +160,6 @@ func (l *link) stream(now time.Time, data []byte) {
 		rest = rest[f.Size:]
 	}
 	l.rest = nil
-}
-
-// allow charges for a frame and reports whether the peer may send it.
-func (l *link) allow(now time.Time) bool {
-	l.allowance = min(burst, l.allowance+rate*now.Sub(l.allowed).Seconds())
-	l.allowed = now
-	l.allowance--
-	return l.allowance >= 0
 }
 
 // take takes a frame.

@@ -158,9 +158,7 @@ func (p *peer) Deadline() (when time.Time) {
 		return time.Unix(0, 0)
 	}
 	for _, e := range p.agenda {
-		if when.IsZero() || e.at.Before(when) {
-			when = e.at
-		}
+		when = machine.Earlier(when, e.at)
 	}
 	return when
 }

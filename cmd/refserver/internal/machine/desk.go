@@ -38,6 +38,13 @@ func (p *Parcel) Add(d *Desk, r Record, data []byte) {
 	p.records = append(p.records, r)
 }
 
+// Flush sends what is in the parcel over a connection.
+func (p *Parcel) Flush(d *Desk, conn Conn) {
+	if p.Len() > 0 {
+		d.Do(p.Take(Output{Kind: SendStream, Conn: conn}))
+	}
+}
+
 // Take returns the parcel as an output, and empties it.
 func (p *Parcel) Take(o Output) Output {
 	o.Data, o.Records = p.data, p.records

@@ -76,42 +76,39 @@ const (
 
 // lotr2 are the ways to break the rules of Lords of the Realm II. The host is the server.
 var lotr2 = []Misbehaviour{
-	{Protocol: "lotr2", Rule: "complete", Doc: "the capture misses a packet", Scenario: "lotr2-lobby", Lost: 20},
-	{Protocol: "lotr2", Rule: "from_start", Doc: "the capture begins when the game runs", Scenario: "lotr2-mid-session", Late: 2 * time.Second},
+	{Rule: "complete", Doc: "the capture misses a packet", Scenario: "lotr2-lobby", Lost: 20},
+	{Rule: "from_start", Doc: "the capture begins when the game runs", Scenario: "lotr2-mid-session", Late: 2 * time.Second},
 	{
-		Protocol: "lotr2", Rule: "decodes", Doc: "a Ping has four bytes too many", Scenario: "lotr2-lobby",
+		Rule: "decodes", Doc: "a Ping has four bytes too many", Scenario: "lotr2-lobby",
 		client: always("Ping", rewrite("Ping", func(_ *machine.Record, data []byte) []byte {
 			data[0] += 4
 			return append(data, 1, 2, 3, 4)
 		})),
 	},
 	{
-		Protocol: "lotr2", Rule: "known_opcode", Doc: "the host sends opcode 0x4f in the place of 0x4c", Scenario: "lotr2-lobby",
+		Rule: "known_opcode", Doc: "the host sends opcode 0x4f in the place of 0x4c", Scenario: "lotr2-lobby",
 		server: altered("unknown(0x4C)", func(data []byte) { data[gameOpcode] = 0x4f }),
 	},
 	{
-		Protocol: "lotr2", Rule: "direction", Doc: "the joiner sends a heartbeat of the set-up screen, which the host does, in the place of a tick", Scenario: "lotr2-campaign",
-		client: once(stream("tick_reached").the(3), rewrite("tick_reached", func(_ *machine.Record, data []byte) []byte {
+		Rule: "direction", Doc: "the joiner sends a heartbeat of the set-up screen, which the host does, in the place of a tick", Scenario: "lotr2-campaign",
+		client: once(stream("tick_reached").the(3), patched("tick_reached", func(data []byte) {
 			data[gameOpcode] = 0x54
-			return data
 		})),
 	},
 	{
-		Protocol: "lotr2", Rule: "values", Doc: "the host sends a message in slot 45", Scenario: "lotr2-lobby",
-		server: once(stream(heartbeat), rewrite(heartbeat, func(_ *machine.Record, data []byte) []byte {
+		Rule: "values", Doc: "the host sends a message in slot 45", Scenario: "lotr2-lobby",
+		server: once(stream(heartbeat), patched(heartbeat, func(data []byte) {
 			data[gameSlot] = 45
-			return data
 		})),
 	},
 	{
-		Protocol: "lotr2", Rule: "sockaddr", Doc: "the end of a Ping's sockaddr is not zero", Scenario: "lotr2-lobby",
-		client: always("Ping", rewrite("Ping", func(_ *machine.Record, data []byte) []byte {
+		Rule: "sockaddr", Doc: "the end of a Ping's sockaddr is not zero", Scenario: "lotr2-lobby",
+		client: always("Ping", patched("Ping", func(data []byte) {
 			data[dplayHead-1] = 1
-			return data
 		})),
 	},
 	{
-		Protocol: "lotr2", Rule: "one_way", Doc: "the host writes to the connection that the joiner has dialled", Scenario: "lotr2-lobby",
+		Rule: "one_way", Doc: "the host writes to the connection that the joiner has dialled", Scenario: "lotr2-lobby",
 		server: once(stream(heartbeat), func(c *culprit, out machine.Output) []machine.Output {
 			back := c.byHand(out, command("Pong", 0x17, "34120000 01000000"))
 			back.Conn = c.peer.Conn // the last that was opened, which the joiner has dialled
@@ -119,7 +116,7 @@ var lotr2 = []Misbehaviour{
 		}),
 	},
 	{
-		Protocol: "lotr2", Rule: "game_on_tcp", Doc: "the host sends a heartbeat as a datagram", Scenario: "lotr2-lobby",
+		Rule: "game_on_tcp", Doc: "the host sends a heartbeat as a datagram", Scenario: "lotr2-lobby",
 		server: once(stream(heartbeat), func(c *culprit, out machine.Output) []machine.Output {
 			out.Kind, out.Conn = machine.SendDatagram, 0
 			out.Peer = netip.AddrPortFrom(c.peer.Peer.Addr(), datagrams)
@@ -127,14 +124,13 @@ var lotr2 = []Misbehaviour{
 		}),
 	},
 	{
-		Protocol: "lotr2", Rule: "length", Doc: "the host says a length that is not that of the payload", Scenario: "lotr2-lobby",
-		server: once(stream(heartbeat), rewrite(heartbeat, func(_ *machine.Record, data []byte) []byte {
+		Rule: "length", Doc: "the host says a length that is not that of the payload", Scenario: "lotr2-lobby",
+		server: once(stream(heartbeat), patched(heartbeat, func(data []byte) {
 			data[gameLength]++
-			return data
 		})),
 	},
 	{
-		Protocol: "lotr2", Rule: "fixed_length", Doc: "a heartbeat of the host has a byte more than it always has", Scenario: "lotr2-lobby",
+		Rule: "fixed_length", Doc: "a heartbeat of the host has a byte more than it always has", Scenario: "lotr2-lobby",
 		server: once(stream(heartbeat), rewrite(heartbeat, func(_ *machine.Record, data []byte) []byte {
 			data[0]++
 			data[gameLength]++
@@ -142,26 +138,25 @@ var lotr2 = []Misbehaviour{
 		})),
 	},
 	{
-		Protocol: "lotr2", Rule: "checksum", Doc: "the checksum of a heartbeat of the host is wrong", Scenario: "lotr2-lobby",
-		server: once(stream(heartbeat), rewrite(heartbeat, func(_ *machine.Record, data []byte) []byte {
+		Rule: "checksum", Doc: "the checksum of a heartbeat of the host is wrong", Scenario: "lotr2-lobby",
+		server: once(stream(heartbeat), patched(heartbeat, func(data []byte) {
 			data[gameSum]++
-			return data
 		})),
 	},
 	{
-		Protocol: "lotr2", Rule: "slots", Doc: "the host leaves a slot out", Scenario: "lotr2-lobby",
+		Rule: "slots", Doc: "the host leaves a slot out", Scenario: "lotr2-lobby",
 		server: renumbered(func(slot int) int { return slot%lastSlot + 1 }),
 	},
 	{
-		Protocol: "lotr2", Rule: "slot_zero", Doc: "the host begins anew at slot 0", Scenario: "lotr2-lobby",
+		Rule: "slot_zero", Doc: "the host begins anew at slot 0", Scenario: "lotr2-lobby",
 		server: restarted,
 	},
 	{
-		Protocol: "lotr2", Rule: "three_sends", Doc: "the host leaves the third send of a chat out", Scenario: "lotr2-lobby",
+		Rule: "three_sends", Doc: "the host leaves the third send of a chat out", Scenario: "lotr2-lobby",
 		server: always(saying, without(saying, func(data []byte) bool { return data[gameSlot]/copyUnit == 2 })),
 	},
 	{
-		Protocol: "lotr2", Rule: "same_bytes", Doc: "the second send of the host's chat has other bytes", Scenario: "lotr2-lobby",
+		Rule: "same_bytes", Doc: "the second send of the host's chat has other bytes", Scenario: "lotr2-lobby",
 		server: altered(saying, func(data []byte) {
 			if data[gameSlot]/copyUnit == 1 {
 				data[gameBody+4] ^= 0x20
@@ -169,7 +164,7 @@ var lotr2 = []Misbehaviour{
 		}),
 	},
 	{
-		Protocol: "lotr2", Rule: "sent_once", Doc: "the host sends a heartbeat twice", Scenario: "lotr2-lobby",
+		Rule: "sent_once", Doc: "the host sends a heartbeat twice", Scenario: "lotr2-lobby",
 		server: once(stream(heartbeat), func(c *culprit, out machine.Output) []machine.Output {
 			again := bytes.Clone(out.Data)
 			again[gameSlot] |= copyUnit
@@ -177,42 +172,41 @@ var lotr2 = []Misbehaviour{
 		}),
 	},
 	{
-		Protocol: "lotr2", Rule: "in_step", Doc: "the joiner reports another state", Scenario: "lotr2-campaign",
+		Rule: "in_step", Doc: "the joiner reports another state", Scenario: "lotr2-campaign",
 		client: altered("turn_end_state_report", func(data []byte) { data[len(data)-1] ^= 0xff }),
 	},
 	{
-		Protocol: "lotr2", Rule: "pieces", Doc: "the host sends the sixth piece of a message in two", Scenario: "lotr2-lobby",
+		Rule: "pieces", Doc: "the host sends the sixth piece of a message in two", Scenario: "lotr2-lobby",
 		server: behind(stream(heartbeat), command("Packet", 0x15,
 			"00112233445566778899aabbccddeeff 05000000 04000000 00000000 02000000 64000000 00000000 01020304")),
 	},
 	{
-		Protocol: "lotr2", Rule: "answered", Doc: "the host does not answer a Ping", Scenario: "lotr2-lobby",
+		Rule: "answered", Doc: "the host does not answer a Ping", Scenario: "lotr2-lobby",
 		server: always("Pong", instead),
 	},
 	{
-		Protocol: "lotr2", Rule: "id_first", Doc: "the joiner creates a player before it has an id", Scenario: "lotr2-lobby",
+		Rule: "id_first", Doc: "the joiner creates a player before it has an id", Scenario: "lotr2-lobby",
 		client: before(stream("RequestPlayerId"), command("CreatePlayer", 0x08, createPlayer)),
 	},
 	{
-		Protocol: "lotr2", Rule: "hello_first", Doc: "the host welcomes a player who has said nothing", Scenario: "lotr2-lobby",
+		Rule: "hello_first", Doc: "the host welcomes a player who has said nothing", Scenario: "lotr2-lobby",
 		server: behind(stream("SuperEnumPlayersReply"), thrice("join_welcome", 0x02, 1, octets(welcome))...),
 	},
 	{
-		Protocol: "lotr2", Rule: "start_first", Doc: "the host counts ticks in the lobby", Scenario: "lotr2-lobby",
+		Rule: "start_first", Doc: "the host counts ticks in the lobby", Scenario: "lotr2-lobby",
 		server: behind(stream(heartbeat), gameFrame("tick_reached", 0x0a, 1, 0, octets("0a000001"))),
 	},
 	{
-		Protocol: "lotr2", Rule: "known_bodies", Doc: "the host sends a GroupDataChanged, whose body nobody knows", Scenario: "lotr2-lobby",
+		Rule: "known_bodies", Doc: "the host sends a GroupDataChanged, whose body nobody knows", Scenario: "lotr2-lobby",
 		server: behind(stream(heartbeat), command("GroupDataChanged", 0x11, "01020304")),
 	},
 }
 
 // altered changes all sends of a message, and has the checksum follow.
 func altered(message string, change func(data []byte)) func() act {
-	return always(message, rewrite(message, func(_ *machine.Record, data []byte) []byte {
+	return always(message, patched(message, func(data []byte) {
 		change(data)
 		data[gameSum] = schema.Sum8(data[gameBody:])
-		return data
 	}))
 }
 

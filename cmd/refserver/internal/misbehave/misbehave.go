@@ -34,7 +34,16 @@ type Misbehaviour struct {
 }
 
 // All is the misbehaviours of all protocols.
-var All = slices.Concat(wulfram, netrek, lotr2, mmo)
+var All = slices.Concat(of("wulfram", wulfram), of("netrek", netrek), of("lotr2", lotr2), of("mmo", mmo))
+
+// of returns misbehaviours as those of a protocol.
+func of(protocol string, list []Misbehaviour) []Misbehaviour {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Protocol = protocol
+	}
+	return list
+}
 
 // Find returns how to break a rule of a protocol. The error lists the rules that can be.
 func Find(protocol, rule string) (*Misbehaviour, error) {
@@ -50,26 +59,24 @@ func Find(protocol, rule string) (*Misbehaviour, error) {
 	return nil, fmt.Errorf("no way to break a rule %q of %s: want one of %s", rule, protocol, strings.Join(names, ", "))
 }
 
-// Wrap returns the machine of a server, or of a client, as it misbehaves. A nil Misbehaviour
-// leaves it as it is.
-func (m *Misbehaviour) Wrap(x machine.Machine, server bool) machine.Machine {
-	if m == nil || !m.Misbehaves(server) {
+// Wrap returns the machine of a side as it misbehaves. A nil Misbehaviour leaves it as it
+// is.
+func (m *Misbehaviour) Wrap(x machine.Machine, side schema.Sender) machine.Machine {
+	if m == nil || !m.Misbehaves(side) {
 		return x
 	}
-	begin := m.client
-	if server {
-		begin = m.server
-	}
-	return &culprit{inner: x, rule: m.Rule, act: begin()}
+	return &culprit{inner: x, rule: m.Rule, act: m.by(side)()}
 }
 
-// Misbehaves reports whether a server, or a client, does: else the capture alone is wrong,
-// or the other side.
-func (m *Misbehaviour) Misbehaves(server bool) bool {
-	if server {
-		return m.server != nil
+// Misbehaves reports whether a side does: else the capture alone is wrong, or the other
+// side.
+func (m *Misbehaviour) Misbehaves(side schema.Sender) bool { return m.by(side) != nil }
+
+func (m *Misbehaviour) by(side schema.Sender) func() act {
+	if side == schema.Server {
+		return m.server
 	}
-	return m.client != nil
+	return m.client
 }
 
 // act turns one thing that a machine does into what it does instead.
@@ -119,9 +126,7 @@ func (c *culprit) Handle(now time.Time, in machine.Input) (list []machine.Output
 func (c *culprit) Deadline() time.Time {
 	when := c.inner.Deadline()
 	for _, e := range c.delayed {
-		if when.IsZero() || e.at.Before(when) {
-			when = e.at
-		}
+		when = machine.Earlier(when, e.at)
 	}
 	return when
 }
@@ -233,6 +238,14 @@ func rewrite(message string, change func(r *machine.Record, data []byte) []byte)
 			return change(r, data)
 		}))
 	}
+}
+
+// patched changes the records of a message in an output where they are.
+func patched(message string, change func(data []byte)) act {
+	return rewrite(message, func(_ *machine.Record, data []byte) []byte {
+		change(data)
+		return data
+	})
 }
 
 // without leaves out the records of a message that a test picks, nil for all.

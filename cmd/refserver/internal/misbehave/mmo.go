@@ -41,38 +41,38 @@ var (
 
 // mmo are the ways to break the rules of the MMO.
 var mmo = []Misbehaviour{
-	{Protocol: "mmo", Rule: "complete", Doc: "the capture misses a packet", Scenario: "mmo-enter", Lost: 8},
-	{Protocol: "mmo", Rule: "from_start", Doc: "the capture begins when the players are in the game", Scenario: "mmo-mid-session", Late: 900 * time.Millisecond},
+	{Rule: "complete", Doc: "the capture misses a packet", Scenario: "mmo-enter", Lost: 8},
+	{Rule: "from_start", Doc: "the capture begins when the players are in the game", Scenario: "mmo-mid-session", Late: 900 * time.Millisecond},
 	{
-		Protocol: "mmo", Rule: "decodes", Doc: "the message of an ErrorRes is longer than its body", Scenario: "mmo-enter",
+		Rule: "decodes", Doc: "the message of an ErrorRes is longer than its body", Scenario: "mmo-enter",
 		server: behind(inGame, mmoFrame("ErrorRes", 0x0003, "1a 05 61")),
 	},
 	{
-		Protocol: "mmo", Rule: "frame_size", Doc: "a datagram of the server has less bytes than its size says", Scenario: "mmo-enter",
+		Rule: "frame_size", Doc: "a datagram of the server has less bytes than its size says", Scenario: "mmo-enter",
 		server: behind(moving, frame{"MoveNotify", 0x0212, octets("3200 1202 0801 1001"), -1, -1}),
 	},
 	{
-		Protocol: "mmo", Rule: "datagram_size", Doc: "the server sends a batch of 30 entries, 1216 bytes", Scenario: "mmo-enter",
+		Rule: "datagram_size", Doc: "the server sends a batch of 30 entries, 1216 bytes", Scenario: "mmo-enter",
 		server: behind(moving, batch(30, 0, 30)),
 	},
 	{
-		Protocol: "mmo", Rule: "one_frame", Doc: "the server puts two frames into a datagram", Scenario: "mmo-enter",
+		Rule: "one_frame", Doc: "the server puts two frames into a datagram", Scenario: "mmo-enter",
 		server: behind(moving, mmoFrame("MoveNotify", 0x0212, "08e807"), mmoFrame("MoveNotify", 0x0212, "08e907")),
 	},
 	{
-		Protocol: "mmo", Rule: "known_opcode", Doc: "the server sends id 0x0299", Scenario: "mmo-enter",
+		Rule: "known_opcode", Doc: "the server sends id 0x0299", Scenario: "mmo-enter",
 		server: behind(inGame, mmoFrame("unknown(0x299)", 0x0299, "0801")),
 	},
 	{
-		Protocol: "mmo", Rule: "direction", Doc: "the server sends an AttackReq", Scenario: "mmo-enter",
+		Rule: "direction", Doc: "the server sends an AttackReq", Scenario: "mmo-enter",
 		server: behind(inGame, mmoFrame("AttackReq", 0x0231, "0801 1001")),
 	},
 	{
-		Protocol: "mmo", Rule: "transport", Doc: "the server sends an ErrorRes by UDP", Scenario: "mmo-enter",
+		Rule: "transport", Doc: "the server sends an ErrorRes by UDP", Scenario: "mmo-enter",
 		server: behind(moving, mmoFrame("ErrorRes", 0x0003, "1001")),
 	},
 	{
-		Protocol: "mmo", Rule: "values", Doc: "the server tells a udp_port above 65535", Scenario: "mmo-enter",
+		Rule: "values", Doc: "the server tells a udp_port above 65535", Scenario: "mmo-enter",
 		server: always("EnterGameRes", rewrite("EnterGameRes", func(_ *machine.Record, data []byte) []byte {
 			i := bytes.LastIndexByte(data[:len(data)-1], 0x30) // field 6, a varint
 			data = append(data[:i], octets("30 f0a204")...)
@@ -81,51 +81,51 @@ var mmo = []Misbehaviour{
 		})),
 	},
 	{
-		Protocol: "mmo", Rule: "protobuf", Doc: "the request_packet_id of an ErrorRes is a text", Scenario: "mmo-enter",
+		Rule: "protobuf", Doc: "the request_packet_id of an ErrorRes is a text", Scenario: "mmo-enter",
 		server: behind(inGame, mmoFrame("ErrorRes", 0x0003, "0a 01 41")),
 	},
 	{
-		Protocol: "mmo", Rule: "batch_size", Doc: "the count of a batch is not that of its entries", Scenario: "mmo-enter",
+		Rule: "batch_size", Doc: "the count of a batch is not that of its entries", Scenario: "mmo-enter",
 		server: behind(moving, batch(2, 0, 1)),
 	},
 	{
-		Protocol: "mmo", Rule: "reserved", Doc: "the reserved number of a batch is 1", Scenario: "mmo-enter",
+		Rule: "reserved", Doc: "the reserved number of a batch is 1", Scenario: "mmo-enter",
 		server: behind(moving, batch(0, 1, 0)),
 	},
 	{
-		Protocol: "mmo", Rule: "no_deprecated", Doc: "the server sends a LoginRes", Scenario: "mmo-enter",
+		Rule: "no_deprecated", Doc: "the server sends a LoginRes", Scenario: "mmo-enter",
 		server: behind(inGame, mmoFrame("LoginRes", 0x0102, "")),
 	},
 	{
-		Protocol: "mmo", Rule: "no_development", Doc: "the server sends a CombatDebugNotify", Scenario: "mmo-enter",
+		Rule: "no_development", Doc: "the server sends a CombatDebugNotify", Scenario: "mmo-enter",
 		server: behind(inGame, mmoFrame("CombatDebugNotify", 0x0245, "")),
 	},
 	{
-		Protocol: "mmo", Rule: "in_order", Doc: "the client counts an input that it does not send", Scenario: "mmo-enter",
+		Rule: "in_order", Doc: "the client counts an input that it does not send", Scenario: "mmo-enter",
 		client: once(datagram("MoveReq").the(3), instead),
 	},
 	{
-		Protocol: "mmo", Rule: "answered", Doc: "the server does not answer an attack", Scenario: "mmo-chat-attack",
+		Rule: "answered", Doc: "the server does not answer an attack", Scenario: "mmo-chat-attack",
 		server: once(stream("AttackAck"), without("AttackAck", nil)),
 	},
 	{
-		Protocol: "mmo", Rule: "asked", Doc: "the server answers an attack that nobody has made", Scenario: "mmo-enter",
+		Rule: "asked", Doc: "the server answers an attack that nobody has made", Scenario: "mmo-enter",
 		server: behind(inGame, mmoFrame("AttackAck", 0x0232, "1809")),
 	},
 	{
-		Protocol: "mmo", Rule: "enter_first", Doc: "the client chats before it knows that it is in the game", Scenario: "mmo-enter",
+		Rule: "enter_first", Doc: "the client chats before it knows that it is in the game", Scenario: "mmo-enter",
 		client: behind(stream("EnterGameReq"), mmoFrame("ChatReq", 0x0221, "0a026869")),
 	},
 	{
-		Protocol: "mmo", Rule: "entered_first", Doc: "the server tells of the world before it lets the client in", Scenario: "mmo-enter",
+		Rule: "entered_first", Doc: "the server tells of the world before it lets the client in", Scenario: "mmo-enter",
 		server: before(stream("EnterGameRes"), mmoFrame("SpawnMonster", 0x0241, "")),
 	},
 	{
-		Protocol: "mmo", Rule: "hello_first", Doc: "the client moves before its UdpHelloReq", Scenario: "mmo-enter",
+		Rule: "hello_first", Doc: "the client moves before its UdpHelloReq", Scenario: "mmo-enter",
 		client: before(datagram("UdpHelloReq"), mmoFrame("MoveReq", 0x0211, "")),
 	},
 	{
-		Protocol: "mmo", Rule: "no_leak", Doc: "the server repeats the token of the client in an error", Scenario: "mmo-enter",
+		Rule: "no_leak", Doc: "the server repeats the token of the client in an error", Scenario: "mmo-enter",
 		server: once(stream("EnterGameRes"), func(c *culprit, out machine.Output) []machine.Output {
 			token := tokenIn(out.Data)
 			body := append([]byte{0x1a, byte(len(token))}, token...)
@@ -135,7 +135,7 @@ var mmo = []Misbehaviour{
 		}),
 	},
 	{
-		Protocol: "mmo", Rule: "known_bodies", Doc: "nothing: of most packets nobody knows the body", Scenario: "mmo-enter",
+		Rule: "known_bodies", Doc: "nothing: of most packets nobody knows the body", Scenario: "mmo-enter",
 		server: behind(inGame, mmoFrame("ChatNtf", 0x0222, "0801")),
 	},
 }

@@ -24,10 +24,10 @@ var flying = datagram("SP_SEQUENCE").the(5)
 
 // netrek are the ways to break the rules of Netrek.
 var netrek = []Misbehaviour{
-	{Protocol: "netrek", Rule: "complete", Doc: "the capture misses a packet", Scenario: "netrek-tcp", Lost: 60},
-	{Protocol: "netrek", Rule: "from_start", Doc: "the capture begins when the players are in the game", Scenario: "netrek-mid-session", Late: 2 * time.Second},
+	{Rule: "complete", Doc: "the capture misses a packet", Scenario: "netrek-tcp", Lost: 60},
+	{Rule: "from_start", Doc: "the capture begins when the players are in the game", Scenario: "netrek-mid-session", Late: 2 * time.Second},
 	{
-		Protocol: "netrek", Rule: "decodes", Doc: "the server cuts the last packet of a datagram", Scenario: "netrek-udp",
+		Rule: "decodes", Doc: "the server cuts the last packet of a datagram", Scenario: "netrek-udp",
 		server: once(flying, func(c *culprit, out machine.Output) []machine.Output {
 			last := out.Records[len(out.Records)-1].ID
 			return []machine.Output{c.edit(out, func(r *machine.Record, data []byte) []byte {
@@ -39,51 +39,51 @@ var netrek = []Misbehaviour{
 		}),
 	},
 	{
-		Protocol: "netrek", Rule: "known_opcode", Doc: "the server puts a packet of type 200 into a datagram", Scenario: "netrek-udp",
+		Rule: "known_opcode", Doc: "the server puts a packet of type 200 into a datagram", Scenario: "netrek-udp",
 		server: appended(netrekPacket("unknown(0xC8)", "c8 00 00 00")),
 	},
 	{
-		Protocol: "netrek", Rule: "direction", Doc: "the server sends a CP_UDP_REQ", Scenario: "netrek-udp",
+		Rule: "direction", Doc: "the server sends a CP_UDP_REQ", Scenario: "netrek-udp",
 		server: appended(netrekPacket("CP_UDP_REQ", "23 01 00 00 00001234")),
 	},
 	{
-		Protocol: "netrek", Rule: "transport", Doc: "the server sends SP_SEQUENCE by TCP", Scenario: "netrek-tcp",
+		Rule: "transport", Doc: "the server sends SP_SEQUENCE by TCP", Scenario: "netrek-tcp",
 		server: behind(stream("SP_PICKOK"), netrekPacket("SP_SEQUENCE", "1d 00 0001")),
 	},
 	{
-		Protocol: "netrek", Rule: "datagram_size", Doc: "the server sends a datagram of more than 1124 bytes", Scenario: "netrek-udp",
+		Rule: "datagram_size", Doc: "the server sends a datagram of more than 1124 bytes", Scenario: "netrek-udp",
 		server: once(flying, func(c *culprit, out machine.Output) []machine.Output {
 			return []machine.Output{c.join(out, slices.Repeat([]frame{netrekPacket("SP_HOSTILE", "16 00 00 00")}, 285)...)}
 		}),
 	},
 	{
-		Protocol: "netrek", Rule: "values", Doc: "the server speaks of slot 40", Scenario: "netrek-tcp",
+		Rule: "values", Doc: "the server speaks of slot 40", Scenario: "netrek-tcp",
 		server: behind(stream("SP_PICKOK"), netrekPacket("SP_HOSTILE", "16 28 00 00")),
 	},
 	{
-		Protocol: "netrek", Rule: "short_text", Doc: "the server's SP_S_MESSAGE has no NUL", Scenario: "netrek-short",
+		Rule: "short_text", Doc: "the server's SP_S_MESSAGE has no NUL", Scenario: "netrek-short",
 		server: behind(stream("SP_S_REPLY"), netrekPacket("SP_S_MESSAGE", "29 09 00 ff 0d 78787878787878 78 000000")),
 	},
 	{
-		Protocol: "netrek", Rule: "fixed_text", Doc: "the server fills an SP_WARNING with letters", Scenario: "netrek-tcp",
+		Rule: "fixed_text", Doc: "the server fills an SP_WARNING with letters", Scenario: "netrek-tcp",
 		server: behind(stream("SP_PICKOK"), frame{"SP_WARNING", 10, append(octets("0a 000000"), text(80)...), -1, -1}),
 	},
 	{
-		Protocol: "netrek", Rule: "sequence_leads", Doc: "the server sends a datagram without SP_SEQUENCE", Scenario: "netrek-udp",
+		Rule: "sequence_leads", Doc: "the server sends a datagram without SP_SEQUENCE", Scenario: "netrek-udp",
 		server: behind(flying, netrekPacket("SP_HOSTILE", "16 00 00 00")),
 	},
 	{
-		Protocol: "netrek", Rule: "one_packet", Doc: "the client puts two packets into a datagram", Scenario: "netrek-udp",
+		Rule: "one_packet", Doc: "the client puts two packets into a datagram", Scenario: "netrek-udp",
 		client: once(datagram("CP_DIRECTION"), func(c *culprit, out machine.Output) []machine.Output {
 			return []machine.Output{c.join(out, netrekPacket("CP_SPEED", "02 05 00 00"))}
 		}),
 	},
 	{
-		Protocol: "netrek", Rule: "in_order", Doc: "the server counts a datagram that it does not send", Scenario: "netrek-udp",
+		Rule: "in_order", Doc: "the server counts a datagram that it does not send", Scenario: "netrek-udp",
 		server: once(flying, instead),
 	},
 	{
-		Protocol: "netrek", Rule: "same_bytes", Doc: "the server sends a sequence twice, the second time alone", Scenario: "netrek-udp",
+		Rule: "same_bytes", Doc: "the server sends a sequence twice, the second time alone", Scenario: "netrek-udp",
 		server: once(flying, func(c *culprit, out machine.Output) []machine.Output {
 			r := out.Records[0]
 			again := frame{r.Message, r.Opcode, bytes.Clone(out.Data[r.Offset : r.Offset+r.Size]), -1, -1}
@@ -91,7 +91,7 @@ var netrek = []Misbehaviour{
 		}),
 	},
 	{
-		Protocol: "netrek", Rule: "socket_first", Doc: "the client names a feature in front of CP_SOCKET", Scenario: "netrek-tcp",
+		Rule: "socket_first", Doc: "the client names a feature in front of CP_SOCKET", Scenario: "netrek-tcp",
 		client: once(stream("CP_SOCKET"), func(c *culprit, out machine.Output) []machine.Output {
 			var socket []byte
 			rest := c.edit(out, func(r *machine.Record, data []byte) []byte {
@@ -105,44 +105,43 @@ var netrek = []Misbehaviour{
 		}),
 	},
 	{
-		Protocol: "netrek", Rule: "login_first", Doc: "the client chooses a ship before its login, and the server refuses it", Scenario: "netrek-tcp",
+		Rule: "login_first", Doc: "the client chooses a ship before its login, and the server refuses it", Scenario: "netrek-tcp",
 		client: before(stream("CP_LOGIN"), netrekPacket("CP_OUTFIT", "09 00 02 00")),
 		server: behind(stream("SP_LOGIN"), netrekPacket("SP_PICKOK", "10 00 00 00")),
 	},
 	{
-		Protocol: "netrek", Rule: "outfit_first", Doc: "the server refuses a ship that nobody has chosen", Scenario: "netrek-tcp",
+		Rule: "outfit_first", Doc: "the server refuses a ship that nobody has chosen", Scenario: "netrek-tcp",
 		server: behind(stream("SP_LOGIN"), netrekPacket("SP_PICKOK", "10 00 00 00")),
 	},
 	{
-		Protocol: "netrek", Rule: "udp_asked", Doc: "the server answers a request for UDP that nobody has sent", Scenario: "netrek-tcp",
+		Rule: "udp_asked", Doc: "the server answers a request for UDP that nobody has sent", Scenario: "netrek-tcp",
 		server: behind(stream("SP_PICKOK"), netrekPacket("SP_UDP_REPLY", "1c 00 0000 00000000")),
 	},
 	{
-		Protocol: "netrek", Rule: "short_asked", Doc: "the server sends a short packet to a client that has not asked for them", Scenario: "netrek-tcp",
+		Rule: "short_asked", Doc: "the server sends a short packet to a client that has not asked for them", Scenario: "netrek-tcp",
 		server: behind(stream("SP_PICKOK"), netrekPacket("SP_S_WARNING", "2a 03 05 02")),
 	},
 	{
-		Protocol: "netrek", Rule: "negotiated", Doc: "the client knows SP_GENERIC_32 a, and the server sends b", Scenario: "netrek-tcp",
-		client: always("CP_FEATURE", rewrite("CP_FEATURE", func(_ *machine.Record, data []byte) []byte {
+		Rule: "negotiated", Doc: "the client knows SP_GENERIC_32 a, and the server sends b", Scenario: "netrek-tcp",
+		client: always("CP_FEATURE", patched("CP_FEATURE", func(data []byte) {
 			if bytes.Contains(data, []byte("SP_GENERIC_32")) {
 				data[2] = 1
 			}
-			return data
 		})),
 		server: always("SP_GENERIC_32", rewrite("SP_GENERIC_32", func(*machine.Record, []byte) []byte {
 			return append(octets("20 62 0000 ff 0000 00 00 73 00 73 00 00"), make([]byte, 18)...)
 		})),
 	},
 	{
-		Protocol: "netrek", Rule: "login_answered", Doc: "the server does not answer the second CP_LOGIN", Scenario: "netrek-tcp",
+		Rule: "login_answered", Doc: "the server does not answer the second CP_LOGIN", Scenario: "netrek-tcp",
 		server: once(stream("SP_LOGIN").the(2), without("SP_LOGIN", nil)),
 	},
 	{
-		Protocol: "netrek", Rule: "outfit_answered", Doc: "the server does not answer CP_OUTFIT", Scenario: "netrek-tcp",
+		Rule: "outfit_answered", Doc: "the server does not answer CP_OUTFIT", Scenario: "netrek-tcp",
 		server: once(stream("SP_PICKOK"), without("SP_PICKOK", nil)),
 	},
 	{
-		Protocol: "netrek", Rule: "feature_answered", Doc: "the server does not answer a CP_FEATURE", Scenario: "netrek-tcp",
+		Rule: "feature_answered", Doc: "the server does not answer a CP_FEATURE", Scenario: "netrek-tcp",
 		server: once(stream("SP_FEATURE").the(2), func(c *culprit, out machine.Output) []machine.Output {
 			dropped := false
 			return nonEmpty(c.edit(out, func(r *machine.Record, data []byte) []byte {

@@ -48,18 +48,18 @@ var playing = datagram("BIRTH_NOTICE")
 
 // wulfram are the ways to break the rules of Wulfram.
 var wulfram = []Misbehaviour{
-	{Protocol: "wulfram", Rule: "complete", Doc: "the capture misses a packet", Scenario: "login", Lost: 21},
-	{Protocol: "wulfram", Rule: "from_start", Doc: "the capture begins when the player is in the game", Scenario: "mid-session", Late: 600 * time.Millisecond},
+	{Rule: "complete", Doc: "the capture misses a packet", Scenario: "login", Lost: 21},
+	{Rule: "from_start", Doc: "the capture begins when the player is in the game", Scenario: "mid-session", Late: 600 * time.Millisecond},
 	{
-		Protocol: "wulfram", Rule: "decodes", Doc: "the server puts a byte behind a GAME_CLOCK", Scenario: "login",
+		Rule: "decodes", Doc: "the server puts a byte behind a GAME_CLOCK", Scenario: "login",
 		server: behind(stream("BPS"), wulframTCP("GAME_CLOCK", 0x2f, "00000001 01 00000001 001b7740 aa")),
 	},
 	{
-		Protocol: "wulfram", Rule: "frame_size", Doc: "the server sends a frame whose size is 2", Scenario: "login",
+		Rule: "frame_size", Doc: "the server sends a frame whose size is 2", Scenario: "login",
 		server: behind(stream("BPS"), frame{"HELLO", 0x13, octets("0002"), -1, -1}),
 	},
 	{
-		Protocol: "wulfram", Rule: "datagram_size", Doc: "the server sends a datagram of 3100 bytes", Scenario: "login",
+		Rule: "datagram_size", Doc: "the server sends a datagram of 3100 bytes", Scenario: "login",
 		server: once(playing, func(c *culprit, out machine.Output) []machine.Output {
 			var pings []frame
 			for range 620 {
@@ -69,55 +69,55 @@ var wulfram = []Misbehaviour{
 		}),
 	},
 	{
-		Protocol: "wulfram", Rule: "known_opcode", Doc: "the server sends opcode 0x60", Scenario: "login",
+		Rule: "known_opcode", Doc: "the server sends opcode 0x60", Scenario: "login",
 		server: behind(stream("BPS"), wulframTCP("unknown(0x60)", 0x60, "0102")),
 	},
 	{
-		Protocol: "wulfram", Rule: "direction", Doc: "the server sends a LOGIN", Scenario: "login",
+		Rule: "direction", Doc: "the server sends a LOGIN", Scenario: "login",
 		server: behind(stream("BPS"), wulframTCP("LOGIN", 0x21, "00 0002 6100 0001 00")),
 	},
 	{
-		Protocol: "wulfram", Rule: "transport", Doc: "the server sends a MOTD by UDP", Scenario: "login",
+		Rule: "transport", Doc: "the server sends a MOTD by UDP", Scenario: "login",
 		server: behind(playing, wulframRaw("MOTD", 0x23, "0003 6869 00")),
 	},
 	{
-		Protocol: "wulfram", Rule: "no_control_on_tcp", Doc: "the server sends a D_ACK by TCP", Scenario: "login",
+		Rule: "no_control_on_tcp", Doc: "the server sends a D_ACK by TCP", Scenario: "login",
 		server: behind(stream("BPS"), wulframTCP("D_ACK", 0x02, "00 00000001")),
 	},
 	{
-		Protocol: "wulfram", Rule: "values", Doc: "a range in the server's TRANSLATION, of a slot that nobody uses, is no number", Scenario: "login",
-		server: once(stream("TRANSLATION"), rewrite("TRANSLATION", spoilSlot)),
+		Rule: "values", Doc: "a range in the server's TRANSLATION, of a slot that nobody uses, is no number", Scenario: "login",
+		server: once(stream("TRANSLATION"), patched("TRANSLATION", spoilSlot)),
 	},
 	{
-		Protocol: "wulfram", Rule: "strings", Doc: "the server's MOTD lacks the NUL that its length counts", Scenario: "login",
+		Rule: "strings", Doc: "the server's MOTD lacks the NUL that its length counts", Scenario: "login",
 		server: behind(stream("BPS"), wulframTCP("MOTD", 0x23, "0002 6869")),
 	},
 	{
-		Protocol: "wulfram", Rule: "padding", Doc: "the server pads an UPDATE_ARRAY with ones", Scenario: "login",
+		Rule: "padding", Doc: "the server pads an UPDATE_ARRAY with ones", Scenario: "login",
 		server: behind(playing, wulframRaw("UPDATE_ARRAY", 0x0e, "00000001 007f")),
 	},
 	{
-		Protocol: "wulfram", Rule: "modes", Doc: "the server sends a chat raw that its handshake says is ordered", Scenario: "login",
+		Rule: "modes", Doc: "the server sends a chat raw that its handshake says is ordered", Scenario: "login",
 		server: behind(playing, frame{"COMM_MESSAGE", commMessage, append([]byte{commMessage}, chat("raw")...), 0, -1}),
 	},
 	{
-		Protocol: "wulfram", Rule: "handshake_first", Doc: "the server sends an ordered chat in front of its handshake", Scenario: "login",
+		Rule: "handshake_first", Doc: "the server sends an ordered chat in front of its handshake", Scenario: "login",
 		server: before(datagram("D_HANDSHAKE"), said(1, "too early")),
 	},
 	{
-		Protocol: "wulfram", Rule: "sequence_range", Doc: "the server sends sequence 65535", Scenario: "login",
+		Rule: "sequence_range", Doc: "the server sends sequence 65535", Scenario: "login",
 		server: behind(playing, said(65535, "no such sequence")),
 	},
 	{
-		Protocol: "wulfram", Rule: "in_order", Doc: "the server leaves a sequence out", Scenario: "login",
+		Rule: "in_order", Doc: "the server leaves a sequence out", Scenario: "login",
 		server: behind(playing, said(2, "the second")),
 	},
 	{
-		Protocol: "wulfram", Rule: "window", Doc: "the server sends a record nine positions ahead", Scenario: "login",
+		Rule: "window", Doc: "the server sends a record nine positions ahead", Scenario: "login",
 		server: behind(playing, said(9, "far ahead")),
 	},
 	{
-		Protocol: "wulfram", Rule: "in_flight", Doc: "the server sends 17 records at once", Scenario: "login",
+		Rule: "in_flight", Doc: "the server sends 17 records at once", Scenario: "login",
 		server: once(playing, func(c *culprit, out machine.Output) []machine.Output {
 			var all []frame
 			for i := range uint16(17) {
@@ -127,44 +127,44 @@ var wulfram = []Misbehaviour{
 		}),
 	},
 	{
-		Protocol: "wulfram", Rule: "same_bytes", Doc: "the server sends a sequence twice, with different bytes", Scenario: "login",
+		Rule: "same_bytes", Doc: "the server sends a sequence twice, with different bytes", Scenario: "login",
 		server: behind(playing, said(1, "one thing"), said(1, "another thing")),
 	},
 	{
-		Protocol: "wulfram", Rule: "new_sequence", Doc: "the server sends a chat again under the next sequence, before it is acknowledged", Scenario: "login",
+		Rule: "new_sequence", Doc: "the server sends a chat again under the next sequence, before it is acknowledged", Scenario: "login",
 		server: behind(playing, said(1, "the same"), said(2, "the same")),
 	},
 	{
-		Protocol: "wulfram", Rule: "acknowledged", Doc: "the server does not acknowledge ACK2", Scenario: "login",
+		Rule: "acknowledged", Doc: "the server does not acknowledge ACK2", Scenario: "login",
 		server: always("D_ACK", without("D_ACK", acknowledges(0x33))),
 	},
 	{
-		Protocol: "wulfram", Rule: "retransmitted", Doc: "the server does not repeat a chat whose acknowledgement takes its time", Scenario: "login",
+		Rule: "retransmitted", Doc: "the server does not repeat a chat whose acknowledgement takes its time", Scenario: "login",
 		server: behind(playing, said(1, "only once")),
 		client: slowAck(commMessage, 1800*time.Millisecond),
 	},
 	{
-		Protocol: "wulfram", Rule: "acks", Doc: "the server acknowledges a chat that nobody has sent", Scenario: "login",
+		Rule: "acks", Doc: "the server acknowledges a chat that nobody has sent", Scenario: "login",
 		server: behind(playing, wulframRaw("D_ACK", 0x02, "01 20 0007")),
 	},
 	{
-		Protocol: "wulfram", Rule: "tables", Doc: "the server sends no TRANSLATION", Scenario: "login",
+		Rule: "tables", Doc: "the server sends no TRANSLATION", Scenario: "login",
 		server: always("TRANSLATION", without("TRANSLATION", nil)),
 	},
 	{
-		Protocol: "wulfram", Rule: "version_first", Doc: "the client logs in without its version", Scenario: "login",
+		Rule: "version_first", Doc: "the client logs in without its version", Scenario: "login",
 		client: once(stream("HELLO"), without("HELLO", func(data []byte) bool { return len(data) == 8 })),
 	},
 	{
-		Protocol: "wulfram", Rule: "login_first", Doc: "the server tells of a birth before the login", Scenario: "login",
+		Rule: "login_first", Doc: "the server tells of a birth before the login", Scenario: "login",
 		server: behind(stream("HELLO"), wulframTCP("BIRTH_NOTICE", 0x1e, "00000001 000003e8")),
 	},
 	{
-		Protocol: "wulfram", Rule: "spawn_asked", Doc: "the server answers a REINCARNATE that nobody has sent", Scenario: "login",
+		Rule: "spawn_asked", Doc: "the server answers a REINCARNATE that nobody has sent", Scenario: "login",
 		server: behind(stream("BPS"), wulframTCP("REINCARNATE", 0x25, "11 0001 00")),
 	},
 	{
-		Protocol: "wulfram", Rule: "bare_datagrams", Doc: "the client puts its size in front of a datagram", Scenario: "login",
+		Rule: "bare_datagrams", Doc: "the client puts its size in front of a datagram", Scenario: "login",
 		client: once(datagram("INPUT_FEEDBACK"), func(_ *culprit, out machine.Output) []machine.Output {
 			size := uint16(2 + len(out.Data))
 			out.Data = append(binary.BigEndian.AppendUint16(nil, size), out.Data...)
@@ -175,7 +175,7 @@ var wulfram = []Misbehaviour{
 		}),
 	},
 	{
-		Protocol: "wulfram", Rule: "known_bodies", Doc: "the server sends a HUD_MESSAGE, whose body nobody knows", Scenario: "login",
+		Rule: "known_bodies", Doc: "the server sends a HUD_MESSAGE, whose body nobody knows", Scenario: "login",
 		server: behind(stream("BPS"), wulframTCP("HUD_MESSAGE", 0x11, "0102")),
 	},
 }
@@ -214,13 +214,13 @@ func slowAck(opcode byte, after time.Duration) func() act {
 
 // spoilSlot makes the largest number of slot 7 no number. Entries are three u32 and two
 // strings. Sections 7.1 and 7.2.
-func spoilSlot(_ *machine.Record, data []byte) []byte {
+func spoilSlot(data []byte) {
 	at := 3
 	for slot := 0; ; slot++ {
 		at += 12
 		if slot == 7 {
 			data[at+2] = 'x'
-			return data
+			return
 		}
 		for range 2 {
 			at += 2 + int(binary.BigEndian.Uint16(data[at:]))

@@ -158,11 +158,7 @@ func (b *bot) Deadline() (when time.Time) {
 	case !b.dialled:
 		return time.Unix(0, 0)
 	}
-	sooner := func(t time.Time) {
-		if when.IsZero() || t.Before(when) {
-			when = t
-		}
-	}
+	sooner := func(t time.Time) { when = machine.Earlier(when, t) }
 	if b.knocking() {
 		sooner(b.hello.said.Add(b.settings.Hello.Retry))
 	}
@@ -292,8 +288,4 @@ func (b *bot) post(p machine.Parcel) {
 	b.Do(p.Take(machine.Output{Kind: machine.SendDatagram, Peer: b.hello.remote}))
 }
 
-func (b *bot) flush() {
-	if b.tcp.Len() > 0 {
-		b.Do(b.tcp.Take(machine.Output{Kind: machine.SendStream, Conn: botConn}))
-	}
-}
+func (b *bot) flush() { b.tcp.Flush(&b.Desk, botConn) }

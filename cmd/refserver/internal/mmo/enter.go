@@ -29,7 +29,7 @@ func (c *session) enter(now time.Time, id int, b body) {
 	if refusal != "" {
 		c.send("EnterGameRes", schema.Values{"success": false, "message": refusal})
 		if c.attempts++; c.attempts >= s.settings.EnterToken.Attempts {
-			c.end("refused", refusal)
+			c.End("refused", refusal)
 		}
 		return
 	}
@@ -61,7 +61,7 @@ func (c *session) bind(now time.Time, from netip.AddrPort, id int, b body) {
 		if other := c.server.bound(from); other != nil { // its client is gone, and this one has its port
 			other.udp = netip.AddrPort{}
 		}
-		c.server.observer.Event(now, "bound", fmt.Sprintf("%s %q: datagrams go to %s", c.address, c.avatar.name, from))
+		c.server.observer.Event(now, "bound", fmt.Sprintf("%s %q: datagrams go to %s", c.Address, c.avatar.name, from))
 		c.udp = from
 	}
 	c.sendDatagram("UdpHelloRes", schema.Values{"success": true, "attempt": b.uint("attempt"), "server_time_ms": milliseconds(now)})
@@ -77,7 +77,7 @@ func (c *session) ping(now time.Time) {
 
 func (c *session) pong(now time.Time, b body) {
 	if n := uint32(b.uint("number")); n == 0 || n > c.number {
-		c.server.observer.Event(now, "ignored", fmt.Sprintf("%s: the answer to ping %d, which nobody has sent", c.address, n))
+		c.server.observer.Event(now, "ignored", fmt.Sprintf("%s: the answer to ping %d, which nobody has sent", c.Address, n))
 		return
 	}
 	c.heard = now

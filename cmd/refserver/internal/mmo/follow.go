@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
-	"opscope/cmd/refserver/internal/script"
 	"opscope/schema"
 )
 
@@ -24,9 +23,7 @@ func (b *bot) follow(now time.Time) {
 			return
 		}
 		b.do(now, c)
-		if again := b.script.Done(); again && !b.script.Asleep(now) {
-			b.script.Sleep(now.Add(script.RepeatEvery))
-		}
+		b.script.DoneAt(now)
 	}
 }
 

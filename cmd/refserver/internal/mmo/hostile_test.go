@@ -89,7 +89,7 @@ func (h *hand) enter(conn machine.Conn) *session {
 	id := uint64(1000 + conn)
 	token := enterToken(h.server.settings, h.now, claims{Account: id, Name: "Mallory", Characters: []uint64{id}})
 	h.stream(conn, h.frame("EnterGameReq", schema.Values{"enter_token": token, "character_id": id}))
-	c := h.server.ofConn(conn)
+	c := machine.SessionOf(h.server.sessions, conn)
 	if c == nil || c.avatar == nil {
 		h.t.Fatalf("the client is not in: %q", h.events)
 	}
@@ -223,7 +223,7 @@ func TestErrorsEndASession(t *testing.T) {
 		h.tick(time.Second / 20)
 		h.stream(1, []byte{4, 0, 0x99, 2})
 	}
-	if h.server.ofConn(1) != nil || h.server.ofConn(2) == nil {
+	if machine.SessionOf(h.server.sessions, 1) != nil || machine.SessionOf(h.server.sessions, 2) == nil {
 		t.Errorf("the wrong sessions are there: %q", h.events)
 	}
 }
@@ -308,7 +308,7 @@ func TestServerUnderNoise(t *testing.T) {
 // server says.
 func (h *hand) check() {
 	h.t.Helper()
-	if h.server.ofConn(2) == nil {
+	if machine.SessionOf(h.server.sessions, 2) == nil {
 		h.t.Fatalf("the other session has ended: %q", h.events)
 	}
 	for _, e := range h.events {

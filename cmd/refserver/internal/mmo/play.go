@@ -79,7 +79,7 @@ func (c *session) operate(now time.Time, r machine.Record, b body) {
 		return
 	}
 	if answer := bag.known(request); answer != nil {
-		s.observer.Event(now, "repeated", fmt.Sprintf("%s: request %x was answered before", c.address, request))
+		s.observer.Event(now, "repeated", fmt.Sprintf("%s: request %x was answered before", c.Address, request))
 		c.send("InventoryOperationResult", answer)
 		return
 	}

@@ -71,13 +71,12 @@ func (s *server) Handle(now time.Time, in machine.Input) []machine.Output {
 	case machine.Opened:
 		s.opened(now, in)
 	case machine.Stream:
-		if c := s.ofConn(in.Conn); c != nil {
+		if c := machine.SessionOf(s.sessions, in.Conn); c != nil {
 			c.stream(now, in.Data)
 		}
 	case machine.Closed, machine.Refused:
-		if c := s.ofConn(in.Conn); c != nil {
-			c.gone = true
-			c.end("closed", "the client has closed the connection")
+		if c := machine.SessionOf(s.sessions, in.Conn); c != nil {
+			c.HungUp()
 		}
 	case machine.Datagram:
 		s.datagram(now, in.Peer, in.Data)
@@ -92,10 +91,6 @@ func (s *server) Deadline() time.Time {
 		return time.Time{}
 	}
 	return s.advanced.Add(tickEvery)
-}
-
-func (s *server) ofConn(conn machine.Conn) *session {
-	return s.session(func(c *session) bool { return c.conn == conn })
 }
 
 // session returns the first that is as wanted, or nil.
@@ -152,18 +147,14 @@ func (s *server) greeted(now time.Time, data []byte) *session {
 	return s.session(func(c *session) bool { return c.avatar != nil && c.token == token && c.holds(now) })
 }
 
-// advance moves the world by the ticks that are due, and tells of it. What a host
-// has slept through is not caught up with.
+// advance moves the world by the ticks that are due, and tells of it.
 func (s *server) advance(now time.Time) {
 	if len(s.sessions) == 0 {
 		s.advanced = now
 		return
 	}
-	if now.Sub(s.advanced) < tickEvery {
+	if !machine.Due(now, &s.advanced, tickEvery) {
 		return
-	}
-	if s.advanced = s.advanced.Add(tickEvery); now.Sub(s.advanced) >= tickEvery {
-		s.advanced = now
 	}
 	s.world.step(now)
 	for _, c := range s.sessions {
@@ -179,13 +170,7 @@ func (s *server) settle(now time.Time) {
 	for _, c := range s.sessions {
 		c.expire(now)
 	}
-	for i := 0; i < len(s.sessions); i++ {
-		if c := s.sessions[i]; c.ended != "" {
-			s.sessions = slices.Delete(s.sessions, i, i+1)
-			c.bury(now)
-			i = -1 // others may have ended over it
-		}
-	}
+	machine.Bury(&s.sessions, func(c *session) { c.bury(now) })
 	for _, c := range s.sessions {
 		c.flush()
 	}

@@ -14,12 +14,11 @@ import (
 // session is one client: its connection, its character, and the UDP endpoint that it
 // has tied to it. What goes wrong in it ends it, and nothing else.
 type session struct {
-	server  *server
-	conn    machine.Conn
-	address netip.AddrPort // of its connection
-	in      []byte         // the start of a frame that is not whole
-	tcp     machine.Parcel
-	udp     netip.AddrPort // where its datagrams go, once it is bound
+	machine.Guest
+	server *server
+	in     []byte // the start of a frame that is not whole
+	tcp    machine.Parcel
+	udp    netip.AddrPort // where its datagrams go, once it is bound
 
 	avatar   *character // nil before it has entered
 	account  uint64
@@ -36,20 +35,10 @@ type session struct {
 	pinged  time.Time
 	number  uint32    // of the last ping
 	heard   time.Time // when the last pong came
-	ended   string    // why it ends
-	code    string
-	gone    bool // the connection is closed already
 }
 
 func newSession(s *server, now time.Time, in machine.Input) *session {
-	return &session{server: s, conn: in.Conn, address: in.Peer, seen: map[uint64]bool{}, opened: now, window: now}
-}
-
-// end ends the session at the end of the input at hand. The first reason counts.
-func (c *session) end(code, reason string) {
-	if c.ended == "" {
-		c.code, c.ended = code, reason
-	}
+	return &session{Guest: machine.Guest{Conn: in.Conn, Address: in.Peer}, server: s, seen: map[uint64]bool{}, opened: now, window: now}
 }
 
 // bury takes its character out of the world, and closes its connection.
@@ -61,25 +50,25 @@ func (c *session) bury(now time.Time) {
 		s.world.remove(c.avatar)
 		s.vanished(c.avatar.id, leaveLoggedOut)
 	}
-	s.observer.Event(now, "session_end", fmt.Sprintf("%s %q: %s: %s", c.address, name, c.code, c.ended))
-	if !c.gone {
+	c.Farewell(now, s.observer, name)
+	if !c.Gone {
 		c.flush()
-		s.Do(machine.Output{Kind: machine.Close, Conn: c.conn})
+		s.Do(machine.Output{Kind: machine.Close, Conn: c.Conn})
 	}
 }
 
 // stream takes bytes of the connection. A size that no frame has ends it.
 func (c *session) stream(now time.Time, data []byte) {
 	rest := append(c.in, data...)
-	for c.ended == "" {
+	for !c.Ended() {
 		frame, err := c.server.next(rest)
 		if err != nil {
-			c.end("bad_size", err.Error())
+			c.End("bad_size", err.Error())
 		}
 		if frame == nil {
 			break
 		}
-		c.take(now, c.address, frame, schema.TCP)
+		c.take(now, c.Address, frame, schema.TCP)
 		rest = rest[len(frame):]
 	}
 	c.in = slices.Clone(rest)
@@ -164,10 +153,10 @@ func (c *session) handle(now time.Time, from netip.AddrPort, r machine.Record) {
 // refuse answers with an error, over TCP whatever was asked by. After too many the
 // session ends.
 func (c *session) refuse(now time.Time, id int, code, text string) {
-	c.server.observer.Event(now, "error", fmt.Sprintf("%s: packet 0x%04x: %s, %s", c.address, id, code, text))
+	c.server.observer.Event(now, "error", fmt.Sprintf("%s: packet 0x%04x: %s, %s", c.Address, id, code, text))
 	c.send("ErrorRes", schema.Values{"request_packet_id": id, "error_code": code, "message": text})
 	if c.errors++; c.errors >= c.server.settings.MaxErrors {
-		c.end("errors", "too many errors")
+		c.End("errors", "too many errors")
 	}
 }
 
@@ -178,13 +167,13 @@ func (c *session) expire(now time.Time) {
 		since = c.heard
 	}
 	if now.Sub(since) >= c.server.settings.Heartbeat.Timeout {
-		c.end("timeout", "it says nothing any more")
+		c.End("timeout", "it says nothing any more")
 	}
 }
 
 // tick does what is due for a session in a tick.
 func (c *session) tick(now time.Time) {
-	if c.avatar == nil || c.ended != "" {
+	if c.avatar == nil || c.Ended() {
 		return
 	}
 	if now.Sub(c.pinged) >= c.server.settings.Heartbeat.Interval {
@@ -221,8 +210,4 @@ func (c *session) sendDatagram(message string, v schema.Values) {
 }
 
 // flush hands over what was written.
-func (c *session) flush() {
-	if c.tcp.Len() > 0 {
-		c.server.Do(c.tcp.Take(machine.Output{Kind: machine.SendStream, Conn: c.conn}))
-	}
-}
+func (c *session) flush() { c.tcp.Flush(&c.server.Desk, c.Conn) }

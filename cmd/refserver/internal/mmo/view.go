@@ -77,7 +77,7 @@ func (s *server) vanished(id uint64, reason string) {
 // appeared has everybody see what is new, at once.
 func (s *server) appeared() {
 	for _, c := range s.sessions {
-		if c.avatar != nil && c.ended == "" {
+		if c.avatar != nil && !c.Ended() {
 			c.look(s.now)
 		}
 	}

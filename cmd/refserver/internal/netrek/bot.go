@@ -178,11 +178,7 @@ func (b *bot) Deadline() (when time.Time) {
 	case !b.dialled:
 		return time.Unix(0, 0)
 	}
-	sooner := func(t time.Time) {
-		if when.IsZero() || t.Before(when) {
-			when = t
-		}
-	}
+	sooner := func(t time.Time) { when = machine.Earlier(when, t) }
 	if b.knocking() {
 		sooner(b.udp.knocked.Add(verifyEvery))
 	}
@@ -279,8 +275,4 @@ func (b *bot) sendDatagram(message string, v schema.Values) {
 	b.Do(p.Take(machine.Output{Kind: machine.SendDatagram, Peer: b.udp.remote}))
 }
 
-func (b *bot) flush() {
-	if b.tcp.Len() > 0 {
-		b.Do(b.tcp.Take(machine.Output{Kind: machine.SendStream, Conn: botConn}))
-	}
-}
+func (b *bot) flush() { b.tcp.Flush(&b.Desk, botConn) }

@@ -2,7 +2,6 @@ package netrek
 
 import (
 	"cmp"
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"opscope/cmd/refserver/internal/clock"
 	"opscope/cmd/refserver/internal/machine"
 )
 
@@ -19,30 +19,9 @@ var epoch = time.Date(2026, 11, 29, 20, 15, 0, 0, time.UTC)
 
 var serverAddr = netip.MustParseAddrPort("10.0.0.1:2592")
 
-// delivery is something on its way.
-type delivery struct {
-	at time.Time
-	n  int // of all, so that equal times keep their order
-	to *station
-	in machine.Input
-}
-
-type deliveries []delivery
-
-func (d deliveries) Len() int { return len(d) }
-func (d deliveries) Less(i, j int) bool {
-	return d[i].at.Before(d[j].at) || d[i].at.Equal(d[j].at) && d[i].n < d[j].n
-}
-func (d deliveries) Swap(i, j int) { d[i], d[j] = d[j], d[i] }
-func (d *deliveries) Push(x any)   { *d = append(*d, x.(delivery)) }
-func (d *deliveries) Pop() any {
-	last := (*d)[len(*d)-1]
-	*d = (*d)[:len(*d)-1]
-	return last
-}
-
 // station is a machine on the wire, and what it told.
 type station struct {
+	cable   *cable
 	name    string
 	addr    netip.AddrPort
 	sockets []netip.AddrPort // beside that
@@ -52,6 +31,17 @@ type station struct {
 	events  []string
 	done    bool
 }
+
+// Deadline returns when the machine wants a Tick.
+func (s *station) Deadline() time.Time {
+	if s.done {
+		return time.Time{}
+	}
+	return s.machine.Deadline()
+}
+
+// Wake gives the machine a Tick.
+func (s *station) Wake() { s.cable.give(s, machine.Input{Kind: machine.Tick}) }
 
 // heard is a record that a machine understood, with its values as text.
 type heard struct {
@@ -126,12 +116,11 @@ func (s *station) unbind(t testing.TB, local netip.AddrPort) {
 // cable joins one server and its bots, without a tape. It loses datagrams with a
 // probability.
 type cable struct {
+	clock.Clock
 	t      testing.TB
-	now    time.Time
 	server *station
 	bots   []*station
-	queue  deliveries
-	n      int
+	all    []clock.Sleeper // all of them
 	random *rand.Rand
 	loss   float64
 	log    []string // every output, as text
@@ -139,74 +128,39 @@ type cable struct {
 }
 
 func newCable(t testing.TB, cfg ServerConfig, bots ...BotConfig) *cable {
-	w := &cable{t: t, now: epoch, random: rand.New(rand.NewPCG(cfg.Seed, 9)), conns: map[machine.Conn]*station{}}
-	w.server = &station{name: "server", addr: serverAddr}
+	w := &cable{t: t, Clock: clock.Clock{Now: epoch}, random: rand.New(rand.NewPCG(cfg.Seed, 9)), conns: map[machine.Conn]*station{}}
+	w.server = &station{cable: w, name: "server", addr: serverAddr}
 	w.server.machine = NewServer(cfg, w.server)
+	w.all = append(w.all, w.server)
 	for i, b := range bots {
-		s := &station{name: fmt.Sprint("bot", i+1)}
+		s := &station{cable: w, name: fmt.Sprint("bot", i+1)}
 		s.addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(2 + i)}), 50111)
 		b.Server, b.Local = serverAddr, s.addr
 		if b.Name == "" {
 			b.Name = []string{"Ada", "Brin", "Caro"}[i%3]
 		}
 		s.machine = NewBot(b, s)
-		w.bots = append(w.bots, s)
+		w.bots, w.all = append(w.bots, s), append(w.all, s)
 	}
 	return w
 }
 
 func (w *cable) post(to *station, in machine.Input) {
-	w.n++
-	heap.Push(&w.queue, delivery{w.now.Add(10 * time.Millisecond), w.n, to, in})
+	w.After(10*time.Millisecond, func() { w.give(to, in) })
 }
 
 // run plays until a time has passed or all bots are done.
 func (w *cable) run(d time.Duration) {
-	end := w.now.Add(d)
-	for steps := 0; ; steps++ {
-		if steps > 1_000_000 {
-			w.t.Fatal("the machines do not come to rest")
-		}
-		next, who := w.next()
-		if next.IsZero() || next.After(end) {
-			w.now = end
-			return
-		}
-		w.now = next
-		if who != nil {
-			w.give(who, machine.Input{Kind: machine.Tick})
-			continue
-		}
-		p := heap.Pop(&w.queue).(delivery)
-		w.give(p.to, p.in)
+	if !w.Play(w.Now.Add(d), 1_000_000, w.all...) {
+		w.t.Fatal("the machines do not come to rest")
 	}
-}
-
-// next returns when something happens next, and to whom a tick is due then.
-func (w *cable) next() (when time.Time, who *station) {
-	if len(w.queue) > 0 {
-		when = w.queue[0].at
-	}
-	for _, s := range append([]*station{w.server}, w.bots...) {
-		d := s.machine.Deadline()
-		if s.done || d.IsZero() {
-			continue
-		}
-		if d.Before(w.now) {
-			d = w.now
-		}
-		if when.IsZero() || d.Before(when) {
-			when, who = d, s
-		}
-	}
-	return when, who
 }
 
 func (w *cable) give(s *station, in machine.Input) {
 	if s.done {
 		return
 	}
-	for _, o := range s.machine.Handle(w.now, in) {
+	for _, o := range s.machine.Handle(w.Now, in) {
 		w.log = append(w.log, fmt.Sprintf("%s %d %d %v %x", s.name, o.Kind, o.Conn, o.Peer, o.Data))
 		checkRecords(w.t, s.name, o)
 		w.carry(s, o)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"opscope/cmd/refserver/internal/machine"
 	"opscope/schema"
 )
 
@@ -380,15 +381,15 @@ func TestRefusals(t *testing.T) {
 
 func TestBadChoices(t *testing.T) {
 	h := newHand(t, ServerConfig{})
-	c := h.enter(1, "10.0.0.2:40000")
+	h.enter(1, "10.0.0.2:40000")
 	h.stream(1, "09 05 02 00")
 	h.stream(1, "09 00 09 00")
 	if got := h.sent(1, "SP_PICKOK"); len(got) != 2 || got[0] != "state=0" {
 		t.Errorf("got %q", got)
 	}
 	h.stream(1, "09 ff 00 00")
-	if h.server.ofConn(1) != nil {
-		t.Errorf("the session goes on: %+v", c.ended)
+	if machine.SessionOf(h.server.sessions, 1) != nil {
+		t.Error("the session goes on")
 	}
 }
 

@@ -21,9 +21,7 @@ func (b *bot) follow(now time.Time) {
 			return
 		}
 		b.do(now, c)
-		if again := b.script.Done(); again && !b.script.Asleep(now) {
-			b.script.Sleep(now.Add(script.RepeatEvery))
-		}
+		b.script.DoneAt(now)
 	}
 }
 

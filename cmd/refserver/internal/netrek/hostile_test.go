@@ -106,7 +106,7 @@ func login(name string) string {
 func (h *hand) enter(conn machine.Conn, addr string) *session {
 	h.open(conn, addr)
 	h.stream(conn, hello+login("Mallory"))
-	c := h.server.ofConn(conn)
+	c := machine.SessionOf(h.server.sessions, conn)
 	if c == nil || !c.named {
 		h.t.Fatalf("the client is not in: %q", h.events)
 	}
@@ -176,13 +176,13 @@ func TestHostileStreams(t *testing.T) {
 			h.stream(1, test.hex)
 			h.tick(3 * time.Second)
 			events := strings.Join(h.events, "\n")
-			if ended := h.server.ofConn(1) == nil; ended != test.ends || !strings.Contains(events, test.want) {
+			if ended := machine.SessionOf(h.server.sessions, 1) == nil; ended != test.ends || !strings.Contains(events, test.want) {
 				t.Errorf("ended %v, told %q; want %q", ended, events, test.want)
 			}
 			if strings.Contains(events, "dropped") {
 				t.Errorf("it makes the server drop packets: %s", events)
 			}
-			if h.server.ofConn(2) == nil {
+			if machine.SessionOf(h.server.sessions, 2) == nil {
 				t.Error("another session ended with it")
 			}
 		})
@@ -209,11 +209,11 @@ func TestHostileBeginnings(t *testing.T) {
 			h := newHand(t, ServerConfig{})
 			h.open(1, mallory)
 			h.stream(1, test.hex)
-			if ended := h.server.ofConn(1) == nil; ended != test.ends || !strings.Contains(strings.Join(h.events, "\n"), test.want) {
+			if ended := machine.SessionOf(h.server.sessions, 1) == nil; ended != test.ends || !strings.Contains(strings.Join(h.events, "\n"), test.want) {
 				t.Errorf("ended %v, told %q; want %q", ended, h.events, test.want)
 			}
 			h.tick(31 * time.Second)
-			if c := h.server.ofConn(1); c != nil && !c.greeted {
+			if c := machine.SessionOf(h.server.sessions, 1); c != nil && !c.greeted {
 				t.Error("a client that does not say who it is stays")
 			}
 		})
@@ -245,7 +245,7 @@ func TestHostileDatagrams(t *testing.T) {
 			if !strings.Contains(strings.Join(h.events, "\n"), test.want) {
 				t.Errorf("told %q, want %q", h.events, test.want)
 			}
-			if h.server.ofConn(1) == nil || c.udp.remote.String() != mallory {
+			if machine.SessionOf(h.server.sessions, 1) == nil || c.udp.remote.String() != mallory {
 				t.Error("the session is not what it was")
 			}
 		})
@@ -312,7 +312,7 @@ func TestFloodEndsOneSession(t *testing.T) {
 	for range 40 {
 		h.stream(1, strings.Repeat("02050000", 100))
 	}
-	if h.server.ofConn(1) != nil || h.server.ofConn(2) == nil {
+	if machine.SessionOf(h.server.sessions, 1) != nil || machine.SessionOf(h.server.sessions, 2) == nil {
 		t.Errorf("the wrong sessions are there: %q", h.events)
 	}
 }
@@ -323,7 +323,7 @@ func TestNonsenseEndsASession(t *testing.T) {
 	for range maxComplaints + 1 {
 		h.stream(1, "00")
 	}
-	if h.server.ofConn(1) != nil {
+	if machine.SessionOf(h.server.sessions, 1) != nil {
 		t.Error("it goes on")
 	}
 	if len(h.events) > maxComplaints+2 {
@@ -351,12 +351,12 @@ func TestSessionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestStalled has a client send the start of a packet for ever.
+// TestMemoryIsBounded has a client send for long, in pieces.
 func TestMemoryIsBounded(t *testing.T) {
 	h := newHand(t, ServerConfig{})
 	h.enter(1, mallory)
 	h.stream(1, outfit0+"2b010b00")
-	c := h.server.ofConn(1)
+	c := machine.SessionOf(h.server.sessions, 1)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -416,7 +416,7 @@ func FuzzServer(f *testing.F) {
 			}
 		}
 		h.tick(time.Second)
-		if h.server.ofConn(2) == nil {
+		if machine.SessionOf(h.server.sessions, 2) == nil {
 			t.Fatalf("the other session has ended: %q", h.events)
 		}
 		for _, e := range h.events {
@@ -445,7 +445,7 @@ func TestServerUnderNoise(t *testing.T) {
 				h.tick(frameEvery)
 			}
 		}
-		if h.server.ofConn(2) == nil {
+		if machine.SessionOf(h.server.sessions, 2) == nil {
 			t.Fatalf("the other session has ended: %q", h.events)
 		}
 		for _, e := range h.events {

@@ -55,7 +55,7 @@ func (c *session) outfit(now time.Time, b *schema.Tree) {
 	team, ship := b.Number("team"), b.Number("ship")
 	switch {
 	case team == -1:
-		c.end("left", "it has chosen to leave")
+		c.End("left", "it has chosen to leave")
 		return
 	case p.status != outfit:
 		return

@@ -52,7 +52,7 @@ func (c *session) seen(message string, n int) bool { return c.shown[shownKey{mes
 
 // frame does what is due for a session in a frame.
 func (c *session) frame(now time.Time) {
-	if !c.named || c.ended != "" {
+	if !c.named || c.Ended() {
 		return
 	}
 	if c.pilot.status == outfit && now.Sub(c.masked) >= maskEvery {

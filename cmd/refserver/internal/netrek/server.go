@@ -3,7 +3,6 @@ package netrek
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
@@ -76,13 +75,12 @@ func (s *server) Handle(now time.Time, in machine.Input) []machine.Output {
 	case machine.Opened:
 		s.opened(now, in)
 	case machine.Stream:
-		if c := s.ofConn(in.Conn); c != nil {
+		if c := machine.SessionOf(s.sessions, in.Conn); c != nil {
 			c.stream(now, in.Data)
 		}
 	case machine.Closed, machine.Refused:
-		if c := s.ofConn(in.Conn); c != nil {
-			c.gone = true
-			c.end("closed", "the client has closed the connection")
+		if c := machine.SessionOf(s.sessions, in.Conn); c != nil {
+			c.HungUp()
 		}
 	case machine.Datagram:
 		s.datagram(now, in)
@@ -99,14 +97,6 @@ func (s *server) Deadline() time.Time {
 		return time.Time{}
 	}
 	return s.advanced.Add(frameEvery)
-}
-
-func (s *server) ofConn(conn machine.Conn) *session {
-	i := slices.IndexFunc(s.sessions, func(c *session) bool { return c.conn == conn })
-	if i < 0 {
-		return nil
-	}
-	return s.sessions[i]
 }
 
 // opened waits for what a client says, unless there are too many.
@@ -127,7 +117,7 @@ func (s *server) datagram(now time.Time, in machine.Input) {
 		if c.udp.own != in.Port {
 			continue
 		}
-		if c.udp.phase == udpAsked && c.address.Addr() == in.Peer.Addr() && s.verifies(in.Data) {
+		if c.udp.phase == udpAsked && c.Address.Addr() == in.Peer.Addr() && s.verifies(in.Data) {
 			c.udp.remote = in.Peer
 		}
 		if c.udp.remote == in.Peer {
@@ -149,18 +139,14 @@ func (s *server) verifies(data []byte) bool {
 	return err == nil && r.Message == "CP_UDP_REQ" && r.Body.Number("request") == requestVerify
 }
 
-// advance moves the world by the frames that are due, and tells of it. What a host
-// has slept through is not caught up with.
+// advance moves the world by the frames that are due, and tells of it.
 func (s *server) advance(now time.Time) {
 	if len(s.sessions) == 0 {
 		s.advanced = now
 		return
 	}
-	if now.Sub(s.advanced) < frameEvery {
+	if !machine.Due(now, &s.advanced, frameEvery) {
 		return
-	}
-	if s.advanced = s.advanced.Add(frameEvery); now.Sub(s.advanced) >= frameEvery {
-		s.advanced = now
 	}
 	s.world.step()
 	s.seat(now)
@@ -174,13 +160,7 @@ func (s *server) settle(now time.Time) {
 	for _, c := range s.sessions {
 		c.expire(now)
 	}
-	for i := 0; i < len(s.sessions); i++ {
-		if c := s.sessions[i]; c.ended != "" {
-			s.sessions = slices.Delete(s.sessions, i, i+1)
-			c.bury(now)
-			i = -1 // others may have ended over it
-		}
-	}
+	machine.Bury(&s.sessions, func(c *session) { c.bury(now) })
 	for _, c := range s.sessions {
 		c.flush()
 	}
@@ -202,7 +182,7 @@ func (s *server) playing() (n int) {
 // all calls f for every session that has logged in.
 func (s *server) all(f func(c *session)) {
 	for _, c := range s.sessions {
-		if c.named && c.ended == "" {
+		if c.named && !c.Ended() {
 			f(c)
 		}
 	}

@@ -2,7 +2,6 @@ package netrek
 
 import (
 	"fmt"
-	"net/netip"
 	"slices"
 	"time"
 
@@ -25,11 +24,10 @@ const (
 // session is one client: its connection, its slot and the UDP flow that it may have
 // asked for. What goes wrong in it ends it, and nothing else.
 type session struct {
+	machine.Guest
 	server  *server
-	conn    machine.Conn
-	address netip.AddrPort // of its connection
-	state   *schema.State  // what its peer has been taught
-	in      []byte         // the start of a packet that is not whole
+	state   *schema.State // what its peer has been taught
+	in      []byte        // the start of a packet that is not whole
 	tcp     machine.Parcel
 	udp     udp
 	binding bool   // a socket for it was asked for, and is not there yet
@@ -60,35 +58,24 @@ type session struct {
 
 	opened     time.Time
 	heardAt    time.Time
-	allowed    time.Time // when its allowance was last refilled
-	allowance  float64   // packets that it may send now
+	allowance  machine.Allowance // of packets
 	complaints int
-	ended      string // why it ends
-	code       string
-	gone       bool // the connection is closed already
 }
 
 func newSession(s *server, now time.Time, in machine.Input) *session {
 	return &session{
-		server: s, conn: in.Conn, address: in.Peer, state: s.newState(), shown: map[shownKey][]byte{},
-		opened: now, heardAt: now, allowed: now, allowance: burst, every: frameEvery,
-	}
-}
-
-// end ends the session at the end of the input at hand. The first reason counts.
-func (c *session) end(code, reason string) {
-	if c.ended == "" {
-		c.code, c.ended = code, reason
+		Guest: machine.Guest{Conn: in.Conn, Address: in.Peer}, server: s, state: s.newState(), shown: map[shownKey][]byte{},
+		opened: now, heardAt: now, allowance: machine.Allowance{Rate: rate, Burst: burst}, every: frameEvery,
 	}
 }
 
 // complain tells of nonsense; too much of it ends the session.
 func (c *session) complain(now time.Time, code, text string) {
 	if c.complaints++; c.complaints > maxComplaints {
-		c.end("nonsense", "too much that makes no sense")
+		c.End("nonsense", "too much that makes no sense")
 		return
 	}
-	c.server.observer.Event(now, code, fmt.Sprintf("%s: %s", c.address, text))
+	c.server.observer.Event(now, code, fmt.Sprintf("%s: %s", c.Address, text))
 }
 
 // bury tells the others that the session is over, and closes its connection.
@@ -98,10 +85,10 @@ func (c *session) bury(now time.Time) {
 	if c.pilot != nil {
 		name = c.pilot.name
 	}
-	s.observer.Event(now, "session_end", fmt.Sprintf("%s %q: %s: %s", c.address, name, c.code, c.ended))
-	if !c.gone {
+	c.Farewell(now, s.observer, name)
+	if !c.Gone {
 		c.flush()
-		s.Do(machine.Output{Kind: machine.Close, Conn: c.conn})
+		s.Do(machine.Output{Kind: machine.Close, Conn: c.Conn})
 	}
 	c.dropUDP()
 	s.queue = slices.DeleteFunc(s.queue, func(o *session) bool { return o == c })
@@ -113,19 +100,11 @@ func (c *session) bury(now time.Time) {
 	}
 }
 
-// allow charges for a packet and reports whether the client may send it.
-func (c *session) allow(now time.Time) bool {
-	c.allowance = min(burst, c.allowance+rate*now.Sub(c.allowed).Seconds())
-	c.allowed = now
-	c.allowance--
-	return c.allowance >= 0
-}
-
 // stream takes bytes of the connection. What is no packet costs the rest of what has
 // come with it, not the session: rule 17 of section 11.
 func (c *session) stream(now time.Time, data []byte) {
 	rest := append(c.in, data...)
-	for c.ended == "" && len(rest) > 0 {
+	for !c.Ended() && len(rest) > 0 {
 		r, err := c.server.read(rest, c.state, schema.TCP)
 		if err != nil && err.Kind == wire.Incomplete && len(rest) < lookahead {
 			break
@@ -135,12 +114,12 @@ func (c *session) stream(now time.Time, data []byte) {
 			rest = nil
 			break
 		}
-		if !c.allow(now) {
-			c.end("flood", "more packets than anybody has to send")
+		if !c.allowance.Charge(now) {
+			c.End("flood", "more packets than anybody has to send")
 			break
 		}
 		rest = rest[r.Size:]
-		c.server.observer.Received(now, c.address, r)
+		c.server.observer.Received(now, c.Address, r)
 		c.handle(now, r)
 	}
 	c.in = slices.Clone(rest)
@@ -148,8 +127,8 @@ func (c *session) stream(now time.Time, data []byte) {
 
 // datagram takes a datagram of the client: one packet as a rule.
 func (c *session) datagram(now time.Time, data []byte) {
-	for c.ended == "" && len(data) > 0 {
-		if !c.allow(now) {
+	for !c.Ended() && len(data) > 0 {
+		if !c.allowance.Charge(now) {
 			c.complain(now, "flood", "more datagrams than anybody has to send")
 			return
 		}
@@ -177,7 +156,7 @@ func (c *session) handle(now time.Time, r machine.Record) {
 		c.feature(b)
 		return
 	case "CP_BYE":
-		c.end("left", "it has said good bye")
+		c.End("left", "it has said good bye")
 		return
 	}
 	if c.pilot == nil {
@@ -211,11 +190,11 @@ func (c *session) handle(now time.Time, r machine.Record) {
 func (c *session) expire(now time.Time) {
 	switch {
 	case !c.greeted && now.Sub(c.opened) >= helloWithin:
-		c.end("timeout", "it has not sent CP_SOCKET")
+		c.End("timeout", "it has not sent CP_SOCKET")
 	case !c.named && now.Sub(c.opened) >= loginWithin:
-		c.end("timeout", "it has not logged in")
+		c.End("timeout", "it has not logged in")
 	case now.Sub(c.heardAt) >= silentFor:
-		c.end("timeout", "it says nothing any more")
+		c.End("timeout", "it says nothing any more")
 	}
 }
 
@@ -251,8 +230,4 @@ func (c *session) flush() {
 	c.flushDatagram()
 }
 
-func (c *session) flushStream() {
-	if c.tcp.Len() > 0 {
-		c.server.Do(c.tcp.Take(machine.Output{Kind: machine.SendStream, Conn: c.conn}))
-	}
-}
+func (c *session) flushStream() { c.tcp.Flush(&c.server.Desk, c.Conn) }

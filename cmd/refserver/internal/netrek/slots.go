@@ -47,12 +47,12 @@ func (c *session) socket(now time.Time, b *schema.Tree) {
 // refuse ends the session with an SP_BADVERSION.
 func (c *session) refuse(why int, code, reason string) {
 	c.send("SP_BADVERSION", schema.Values{"why": why})
-	c.end(code, reason)
+	c.End(code, reason)
 }
 
 // seat gives free slots to those who wait, and tells the others their place.
 func (s *server) seat(now time.Time) {
-	s.queue = slices.DeleteFunc(s.queue, func(c *session) bool { return c.ended != "" })
+	s.queue = slices.DeleteFunc(s.queue, func(c *session) bool { return c.Ended() })
 	for len(s.queue) > 0 {
 		p := s.vacancy()
 		if p == nil {
@@ -85,7 +85,7 @@ func (c *session) seated(now time.Time, p *pilot) {
 	p.vacate()
 	p.session, p.status, p.team, p.ship = c, outfit, 0, 2
 	p.x, p.y, p.whoDead = nowhere, nowhere, -1
-	p.host = script.Clip(c.address.Addr().String(), 15)
+	p.host = script.Clip(c.Address.Addr().String(), 15)
 	c.pilot = p
 	for _, line := range c.server.cfg.MOTD {
 		c.send("SP_MOTD", schema.Values{"line": script.Clip(line, 79)})

@@ -133,13 +133,13 @@ func (c *session) openUDP(now time.Time, b *schema.Tree) {
 	c.udp.phase, c.udp.port, c.udp.connmode = udpBinding, port, mode
 	if !c.binding {
 		c.binding = true
-		c.server.Do(machine.Output{Kind: machine.Bind, Conn: c.conn})
+		c.server.Do(machine.Output{Kind: machine.Bind, Conn: c.Conn})
 	}
 }
 
 // bound takes the socket of a request: each has its own (section 7).
 func (s *server) bound(conn machine.Conn, own uint16) {
-	c := s.ofConn(conn)
+	c := machine.SessionOf(s.sessions, conn)
 	if c != nil {
 		c.binding = false
 	}
@@ -166,7 +166,7 @@ func (c *session) offerUDP(own uint16) {
 		if err == nil {
 			var p machine.Parcel
 			p.Add(&c.server.clerk.Desk, r, data)
-			to := netip.AddrPortFrom(c.address.Addr(), uint16(u.port))
+			to := netip.AddrPortFrom(c.Address.Addr(), uint16(u.port))
 			c.server.Do(p.Take(machine.Output{Kind: machine.SendDatagram, Port: own, Peer: to}))
 		}
 	}

@@ -71,7 +71,7 @@ func (c *session) warning(text string, short schema.Values) {
 // report tells those of an event who have to know.
 func (s *server) report(n newsItem) {
 	c := n.pilot.session
-	if c == nil || c.ended != "" {
+	if c == nil || c.Ended() {
 		return
 	}
 	switch n.kind {

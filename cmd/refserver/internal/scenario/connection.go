@@ -127,7 +127,7 @@ func (e *endpoint) delay() time.Duration { return min(retryAfter<<e.retries, ret
 func (e *endpoint) await(d time.Duration) {
 	e.timer++
 	this := e.timer
-	e.net.after(d, func() {
+	e.net.After(d, func() {
 		if e.timer == this {
 			e.retry()
 		}
@@ -171,7 +171,7 @@ func (e *endpoint) write(out machine.Output) bool {
 	base := int64(len(e.out))
 	for _, r := range out.Records {
 		from := base + int64(r.Offset)
-		e.records = append(e.records, placed{r, span{from, from + int64(r.Size)}, e.net.now})
+		e.records = append(e.records, placed{r, span{from, from + int64(r.Size)}, e.net.Now})
 	}
 	e.out = append(e.out, out.Data...)
 	e.cuts = append(e.cuts, int64(len(e.out)))
@@ -209,7 +209,7 @@ func (e *endpoint) flushSoon() {
 		return
 	}
 	e.flushing = true
-	e.net.after(e.net.shape.Merge, func() {
+	e.net.After(e.net.shape.Merge, func() {
 		e.flushing = false
 		e.flush()
 	})
@@ -446,7 +446,7 @@ func (e *endpoint) store(g *tape.Segment) {
 		e.unanswered = ackEverySize
 	}
 	if e.want > before {
-		e.told = append(e.told, arrival{e.want, e.net.now})
+		e.told = append(e.told, arrival{e.want, e.net.Now})
 		e.node.handle(machine.Input{Kind: machine.Stream, Conn: e.id, Peer: e.remote, Data: slices.Clone(e.in[before:e.want])})
 	}
 	if e.fin == e.want {
@@ -496,7 +496,7 @@ func (e *endpoint) answer() {
 	default:
 		e.answering++
 		this := e.answering
-		e.net.after(delayedAck, func() {
+		e.net.After(delayedAck, func() {
 			if e.answering == this && e.state != over {
 				e.segment(tape.ACK, e.next, nil, "")
 			}

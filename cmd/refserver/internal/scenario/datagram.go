@@ -42,7 +42,7 @@ func (x *node) bind(asker machine.Conn) {
 	x.binds++
 	port := bindFrom + x.binds
 	x.ports = append(x.ports, port)
-	x.net.at(x.net.now, func() { x.handle(machine.Input{Kind: machine.Bound, Conn: asker, Port: port}) })
+	x.net.At(x.net.Now, func() { x.handle(machine.Input{Kind: machine.Bound, Conn: asker, Port: port}) })
 }
 
 // sendDatagram sends a datagram to its peer.
@@ -55,7 +55,7 @@ func (x *node) sendDatagram(out machine.Output) {
 // transmit sends the packets of a datagram. The network may make a copy of one that
 // is a single packet, with the same bytes.
 func (n *network) transmit(t *transmission) {
-	t.sent = n.now
+	t.sent = n.Now
 	packets, err := n.stack.Datagram(t.src, t.dst, t.data)
 	if err != nil {
 		n.fail(err)
@@ -116,7 +116,7 @@ func (n *network) deliver(t *transmission, times int) {
 		return
 	}
 	if t.arrivals++; t.arrivals == 1 {
-		t.arrived = n.now
+		t.arrived = n.Now
 	}
 }
 

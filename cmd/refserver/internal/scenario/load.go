@@ -20,11 +20,7 @@ func Usual(protocol string, seed uint64, times int) (s Scenario, ok bool) {
 	name, most := "load", time.Duration(times)*time.Minute
 	switch protocol {
 	case "wulfram":
-		g := game{entities: 2 + c.IntN(6)}
-		for i := range 2 + c.IntN(2) {
-			g.players = append(g.players, player{script: usual(c, wulframHabits, times), start: time.Duration(i) * 700 * time.Millisecond})
-		}
-		return wulframScenario(name, doc, most, Faults{}, g), true
+		return wulframScenario(name, doc, most, Faults{}, wulframGame(c, times, 2+c.IntN(6))), true
 	case "netrek":
 		g := crew{near: true}
 		for i := range 2 + c.IntN(2) {
@@ -45,6 +41,23 @@ func Usual(protocol string, seed uint64, times int) (s Scenario, ok bool) {
 		return mmoScenario(name, doc, most, Faults{}, p), true
 	}
 	return s, false
+}
+
+// wulframGame is a game of a few players among so many entities.
+func wulframGame(c *rand.Rand, times, entities int) game {
+	g := game{entities: entities}
+	for i := range 2 + c.IntN(2) {
+		g.players = append(g.players, player{script: usual(c, wulframHabits, times), start: time.Duration(i) * 700 * time.Millisecond})
+	}
+	return g
+}
+
+// Crowded returns a usual session of Wulfram with so many entities that the updates of them
+// are long.
+func Crowded(seed uint64, times int) Scenario {
+	const entities = 32
+	return wulframScenario("crowd", "what players usually do, in a crowd", time.Duration(times)*time.Minute, Faults{},
+		wulframGame(newChance(seed, 9), times, entities))
 }
 
 // habits are what players of a game do.

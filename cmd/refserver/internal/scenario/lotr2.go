@@ -263,9 +263,9 @@ leave`,
 	}
 )
 
-// MixedLOTR2 returns a scenario of Lords of the Realm II with faults of all kinds, drawn
+// mixedLOTR2 returns a scenario of Lords of the Realm II with faults of all kinds, drawn
 // from a seed.
-func MixedLOTR2(seed uint64) Scenario {
+func mixedLOTR2(seed uint64) Scenario {
 	c := newChance(seed, 8)
 	name := []string{"brief", "brief", "damaged", "lobby", "skirmish"}[c.IntN(5)]
 	f := mixedFaults(c)

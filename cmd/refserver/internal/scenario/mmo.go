@@ -321,8 +321,8 @@ wait 200ms
 leave`,
 }
 
-// MixedMMO returns a scenario of the MMO with faults of all kinds, drawn from a seed.
-func MixedMMO(seed uint64) Scenario {
+// mixedMMO returns a scenario of the MMO with faults of all kinds, drawn from a seed.
+func mixedMMO(seed uint64) Scenario {
 	c := newChance(seed, 8)
 	p := crowd{members: []member{{script: []string{"brief", "brief", "stroll", "merchant", "nuisance"}[c.IntN(5)]}}}
 	if c.IntN(2) == 0 {

@@ -284,9 +284,9 @@ wait 300ms
 leave`,
 }
 
-// MixedNetrek returns a scenario of Netrek with faults of all kinds, drawn from a
+// mixedNetrek returns a scenario of Netrek with faults of all kinds, drawn from a
 // seed.
-func MixedNetrek(seed uint64) Scenario {
+func mixedNetrek(seed uint64) Scenario {
 	c := newChance(seed, 7)
 	script := []string{"brief", "brief-udp", "brief-udp", "short-udp", "attack"}[c.IntN(5)]
 	g := crew{pilots: []pilot{{script: script}}, near: true}

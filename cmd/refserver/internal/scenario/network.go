@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"opscope/cmd/refserver/internal/clock"
 	"opscope/cmd/refserver/internal/machine"
 	"opscope/cmd/refserver/internal/tape"
 )
@@ -23,7 +24,7 @@ const (
 
 // network is the hosts, and what lies between them.
 type network struct {
-	clock
+	clock.Clock
 	stack  tape.Stack
 	camera *tape.Camera
 	shape  Shape
@@ -106,7 +107,7 @@ func (n *network) add(r *Role) *node {
 
 // begin gives a machine its first Tick.
 func (x *node) begin(at time.Time) {
-	x.net.at(at, func() { x.handle(machine.Input{Kind: machine.Tick}) })
+	x.net.At(at, func() { x.handle(machine.Input{Kind: machine.Tick}) })
 }
 
 // broadcast is the address of everybody on the network.
@@ -125,7 +126,7 @@ func (x *node) handle(in machine.Input) {
 	if x.done {
 		return
 	}
-	for _, out := range x.machine.Handle(x.net.now, in) {
+	for _, out := range x.machine.Handle(x.net.Now, in) {
 		x.do(out)
 	}
 	x.schedule()
@@ -138,19 +139,19 @@ func (x *node) schedule() {
 		x.ticking = time.Time{}
 		return
 	}
-	if at.After(x.net.now) {
+	if at.After(x.net.Now) {
 		x.stuck = 0
 	} else if x.stuck++; x.stuck > maxTicks {
 		x.net.fail(fmt.Errorf("%s wants one tick after the other at %v", x.name, at))
 		return
 	} else {
-		at = x.net.now
+		at = x.net.Now
 	}
 	if at.Equal(x.ticking) {
 		return
 	}
 	x.ticking = at
-	x.net.at(at, func() {
+	x.net.At(at, func() {
 		if x.ticking.Equal(at) {
 			x.ticking = time.Time{}
 			x.handle(machine.Input{Kind: machine.Tick})
@@ -188,7 +189,7 @@ func (x *node) do(out machine.Output) {
 }
 
 func (n *network) event(by, code, text string) {
-	n.events = append(n.events, Event{n.now, by, code, text})
+	n.events = append(n.events, Event{n.Now, by, code, text})
 }
 
 // fail keeps the first error, which ends the run.
@@ -236,7 +237,7 @@ type passage struct {
 // send sends a packet: it passes the tape after a while, and its receiver after
 // another.
 func (n *network) send(p *passage) {
-	leaves := n.now
+	leaves := n.Now
 	if next := p.from.sent.Add(sendTime); leaves.Before(next) {
 		leaves = next
 	}
@@ -246,7 +247,7 @@ func (n *network) send(p *passage) {
 		n.fault(p, BeforeTape, "lost", 0, 0)
 		return
 	}
-	n.at(n.arrival(p, BeforeTape, leaves, f), func() { n.pass(p) })
+	n.At(n.arrival(p, BeforeTape, leaves, f), func() { n.pass(p) })
 }
 
 // pass has a packet pass the tape. What becomes of it behind is drawn first, so that a
@@ -261,7 +262,7 @@ func (n *network) pass(p *passage) {
 		comment = joined(comment, "duplicated behind the tape")
 	}
 	n.wire++
-	number, captured, err := n.camera.Take(n.now, p.src.Addr(), p.packet.Data, comment)
+	number, captured, err := n.camera.Take(n.Now, p.src.Addr(), p.packet.Data, comment)
 	if err != nil {
 		n.fail(err)
 		return
@@ -281,11 +282,11 @@ func (n *network) pass(p *passage) {
 	if f.late {
 		n.fault(p, BehindTape, "delayed", wire, number)
 	}
-	arrives := n.arrival(p, BehindTape, n.now, f)
-	n.at(arrives, p.arrive)
+	arrives := n.arrival(p, BehindTape, n.Now, f)
+	n.At(arrives, p.arrive)
 	if f.twice {
 		n.fault(p, BehindTape, "duplicated", wire, number)
-		n.at(arrives.Add(time.Millisecond), p.arrive)
+		n.At(arrives.Add(time.Millisecond), p.arrive)
 	}
 }
 
@@ -309,7 +310,7 @@ func (n *network) arrival(p *passage, place Place, leaves time.Time, f fate) tim
 }
 
 func (n *network) fault(p *passage, place Place, what string, wire, number int) {
-	n.faults = append(n.faults, Fault{Time: n.now, Place: place, What: what, Wire: wire, Packet: number, Src: p.src, Dst: p.dst})
+	n.faults = append(n.faults, Fault{Time: n.Now, Place: place, What: what, Wire: wire, Packet: number, Src: p.src, Dst: p.dst})
 }
 
 func joined(a, b string) string {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
@@ -17,27 +16,6 @@ import (
 	"opscope/cmd/refserver/internal/machine"
 	"opscope/schema"
 )
-
-func TestClockKeepsOrder(t *testing.T) {
-	c := clock{now: Start}
-	var got []int
-	note := func(i int) func() { return func() { got = append(got, i) } }
-	c.after(3*time.Second, note(3))
-	c.after(time.Second, func() {
-		note(1)()
-		c.after(0, note(2))
-		c.at(Start, note(20)) // over already: at once, but behind what was asked for first
-	})
-	c.after(time.Second, note(10))
-	c.after(time.Hour, note(99))
-	c.run(Start.Add(time.Minute), func() bool { return false })
-	if want := []int{1, 10, 2, 20, 3}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if want := Start.Add(3 * time.Second); !c.now.Equal(want) {
-		t.Errorf("the clock stands at %v, want %v", c.now, want)
-	}
-}
 
 var (
 	toyServer = netip.MustParseAddrPort("10.0.0.1:2627")

@@ -13,6 +13,7 @@ import (
 	"opscope/cmd/refserver/internal/misbehave"
 	"opscope/cmd/refserver/internal/script"
 	"opscope/cmd/refserver/internal/tape"
+	"opscope/schema"
 )
 
 // Scenario is a session, or several, with what goes wrong.
@@ -36,7 +37,7 @@ type Scenario struct {
 var All = slices.Concat(wulframScenarios, netrekScenarios, lotr2Scenarios, mmoScenarios)
 
 // Drawn are the scenarios whose faults come from the seed.
-var Drawn = []func(seed uint64) Scenario{Mixed, MixedNetrek, MixedLOTR2, MixedMMO}
+var Drawn = []func(seed uint64) Scenario{mixedWulfram, mixedNetrek, mixedLOTR2, mixedMMO}
 
 // Find returns the scenario with a name.
 func Find(name string) (Scenario, bool) {
@@ -68,8 +69,11 @@ func (s Scenario) Breaking(m *misbehave.Misbehaviour) Scenario {
 	s.Cast = func(seed uint64) []Role {
 		roles := cast(seed)
 		for i := range roles {
-			build, server := roles[i].Build, roles[i].Server
-			roles[i].Build = func(o machine.Observer) machine.Machine { return m.Wrap(build(o), server) }
+			build, side := roles[i].Build, schema.Client
+			if roles[i].Server {
+				side = schema.Server
+			}
+			roles[i].Build = func(o machine.Observer) machine.Machine { return m.Wrap(build(o), side) }
 		}
 		return roles
 	}
@@ -190,19 +194,19 @@ func (s *Scenario) network(seed uint64) *network {
 		jitter: newDice(seed, 3, Path{Delay: jitter}), random: newChance(seed, 5),
 		endpoints: map[pair]*endpoint{}, fifo: map[path]time.Time{},
 	}
-	n.now = Start
+	n.Now = Start
 	return n
 }
 
 // play runs until the time is over, or until all bots are done and a while longer.
 func (n *network) play(until time.Time) {
-	n.run(until, func() bool { return n.err != nil || n.finished() })
+	n.Run(until, func() bool { return n.err != nil || n.finished() })
 	if n.err == nil && n.finished() {
-		end := n.now.Add(grace)
+		end := n.Now.Add(grace)
 		if end.After(until) {
 			end = until
 		}
-		n.run(end, func() bool { return n.err != nil })
+		n.Run(end, func() bool { return n.err != nil })
 	}
 }
 

@@ -240,8 +240,8 @@ func wulframAcks(r *machine.Record) (opcode, seq int, ok bool) {
 	return int(op), int(s), subtype == 1
 }
 
-// Mixed returns a scenario with faults of all kinds, drawn from a seed.
-func Mixed(seed uint64) Scenario {
+// mixedWulfram returns a scenario with faults of all kinds, drawn from a seed.
+func mixedWulfram(seed uint64) Scenario {
 	c := newChance(seed, 6)
 	script := []string{"brief", "brief", "many", "play"}[c.IntN(4)]
 	g := game{players: []player{{script: script}}}

@@ -144,6 +144,14 @@ func (c *Cursor) Done() bool {
 	return false
 }
 
+// DoneAt is Done for a script that repeats a command at times RepeatEvery apart, unless the
+// command itself has it sleep.
+func (c *Cursor) DoneAt(now time.Time) {
+	if c.Done() && !c.Asleep(now) {
+		c.Sleep(now.Add(RepeatEvery))
+	}
+}
+
 // Retry has the next Done count for nothing: the command could not be done yet.
 func (c *Cursor) Retry() { c.done-- }
 

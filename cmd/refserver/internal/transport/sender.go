@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Backlog is how many ordered records may queue behind the ones in flight. The
+// maxBacklog is how many ordered records may queue behind the ones in flight. The
 // facts leave the number to the server: section 4.5.
-const Backlog = 256
+const maxBacklog = 256
 
-// MaxTries is how often a mode 1 record is sent before it is given up. An ordered
+// maxTries is how often a mode 1 record is sent before it is given up. An ordered
 // record is never given up: no message is dropped, the session ends.
-const MaxTries = 10
+const maxTries = 10
 
-// ErrBacklog means that too many ordered records wait for a peer, and that it is
+// errBacklog means that too many ordered records wait for a peer, and that it is
 // to be disconnected.
-var ErrBacklog = errors.New("too many ordered records wait for their acknowledgement")
+var errBacklog = errors.New("too many ordered records wait for their acknowledgement")
 
 // Record is what a Sender is given to send. Item is the caller's own; it comes
 // back with every transmission and with the acknowledgement.
@@ -109,13 +109,13 @@ func (s *Sender[T]) stream(opcode uint8) *outbound[T] {
 }
 
 // Send queues a record of a sequenced opcode; Poll sends it. It returns
-// ErrBacklog when too many ordered ones wait. In mode 1 the oldest one that waits
+// errBacklog when too many ordered ones wait. In mode 1 the oldest one that waits
 // gives way.
 func (s *Sender[T]) Send(r Record[T]) error {
 	o := s.stream(r.Opcode)
-	if len(o.queue) >= Backlog {
+	if len(o.queue) >= maxBacklog {
 		if o.mode == Ordered {
-			return ErrBacklog
+			return errBacklog
 		}
 		o.queue = o.queue[1:]
 	}
@@ -219,7 +219,7 @@ func (o *outbound[T]) again(out []Transmission[T], p *pending[T], now time.Time)
 		return append(out, o.sent(p, Ignore, now))
 	case o.mode == Ordered, p.prompt:
 		return append(out, o.sent(p, Again, now))
-	case p.tries >= MaxTries:
+	case p.tries >= maxTries:
 		o.flight, o.paused = nil, false
 		return out
 	case o.paused || ahead(p.seq, o.base) > Window:

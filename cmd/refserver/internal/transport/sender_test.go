@@ -152,8 +152,8 @@ func TestOrderedBacklogIsAnError(t *testing.T) {
 		err = s.Send(Record[int]{Opcode: orderedOp})
 		s.Poll(at(0))
 	}
-	if !errors.Is(err, ErrBacklog) || n != InFlight+Backlog+1 {
-		t.Errorf("record %d: %v, want the backlog full at %d", n, err, InFlight+Backlog+1)
+	if !errors.Is(err, errBacklog) || n != InFlight+maxBacklog+1 {
+		t.Errorf("record %d: %v, want the backlog full at %d", n, err, InFlight+maxBacklog+1)
 	}
 }
 
@@ -198,8 +198,8 @@ func TestLatestIsGivenUp(t *testing.T) {
 	for d := time.Duration(0); d < time.Minute; d += 10 * ms {
 		sent += len(s.Poll(at(d)))
 	}
-	if sent != MaxTries || !s.Idle() {
-		t.Errorf("sent %d times, want %d; idle %v", sent, MaxTries, s.Idle())
+	if sent != maxTries || !s.Idle() {
+		t.Errorf("sent %d times, want %d; idle %v", sent, maxTries, s.Idle())
 	}
 }
 

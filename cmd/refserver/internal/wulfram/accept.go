@@ -25,7 +25,7 @@ func (c *session) helloed(now time.Time, v values) {
 	switch v.Number("subcommand") {
 	case 0:
 		if got := v.Number("version"); got != protocolVersion {
-			c.end("version", fmt.Sprintf("it speaks version %d, not %d", got, protocolVersion))
+			c.End("version", fmt.Sprintf("it speaks version %d, not %d", got, protocolVersion))
 			return
 		}
 		c.versioned = true
@@ -46,7 +46,7 @@ func (c *session) login(now time.Time, v values) {
 	name := v.Text("user")
 	switch {
 	case !c.versioned:
-		c.end("version", "a login without a version")
+		c.End("version", "a login without a version")
 	case c.named:
 		c.complain(now, "refused", "a second login")
 	case name == "" || len(name) > maxName:

@@ -176,11 +176,7 @@ func (b *bot) Deadline() time.Time {
 		return time.Unix(0, 0)
 	}
 	when := b.udp.deadline()
-	sooner := func(t time.Time) {
-		if when.IsZero() || t.Before(when) {
-			when = t
-		}
-	}
+	sooner := func(t time.Time) { when = machine.Earlier(when, t) }
 	for c := range chore(len(choreEvery)) {
 		if b.wants(c) {
 			sooner(b.timers[c].Add(choreEvery[c]))

@@ -1,13 +1,13 @@
 package wulfram
 
 import (
-	"container/heap"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"time"
 
+	"opscope/cmd/refserver/internal/clock"
 	"opscope/cmd/refserver/internal/machine"
 )
 
@@ -18,31 +18,9 @@ var serverAddr = netip.MustParseAddrPort("10.0.0.1:2627")
 
 // The world under test: one server and its bots, joined by a cable without a tape.
 
-// parcel is something on its way.
-type parcel struct {
-	at   time.Time
-	n    int // of parcels, so that equal times keep their order
-	to   *station
-	from netip.AddrPort
-	in   machine.Input
-}
-
-type parcels []parcel
-
-func (p parcels) Len() int { return len(p) }
-func (p parcels) Less(i, j int) bool {
-	return p[i].at.Before(p[j].at) || p[i].at.Equal(p[j].at) && p[i].n < p[j].n
-}
-func (p parcels) Swap(i, j int) { p[i], p[j] = p[j], p[i] }
-func (p *parcels) Push(x any)   { *p = append(*p, x.(parcel)) }
-func (p *parcels) Pop() any {
-	last := (*p)[len(*p)-1]
-	*p = (*p)[:len(*p)-1]
-	return last
-}
-
 // station is a machine on the wire, and what it told.
 type station struct {
+	cable    *cable
 	name     string
 	addr     netip.AddrPort
 	machine  machine.Machine
@@ -54,6 +32,17 @@ type station struct {
 	done     bool
 	outbound int // bytes
 }
+
+// Deadline returns when the machine wants a Tick.
+func (s *station) Deadline() time.Time {
+	if s.done {
+		return time.Time{}
+	}
+	return s.machine.Deadline()
+}
+
+// Wake gives the machine a Tick.
+func (s *station) Wake() { s.cable.give(s, machine.Input{Kind: machine.Tick}) }
 
 func (s *station) Received(_ time.Time, _ netip.AddrPort, r machine.Record) {
 	s.bodies = append(s.bodies, textOf(r))
@@ -74,12 +63,11 @@ type faults struct {
 }
 
 type cable struct {
+	clock.Clock
 	t       testing.TB
-	now     time.Time
 	server  *station
 	bots    []*station
-	queue   parcels
-	n       int
+	all     []clock.Sleeper // all of them
 	random  *rand.Rand
 	faults  faults
 	seen    func(from *station, o machine.Output) // may be nil
@@ -88,71 +76,36 @@ type cable struct {
 
 func newCable(t testing.TB, cfg ServerConfig, bots ...BotConfig) *cable {
 	cfg.Addr = serverAddr
-	w := &cable{t: t, now: epoch, random: rand.New(rand.NewPCG(cfg.Seed, 9))}
-	w.server = &station{name: "server", addr: serverAddr, acked: map[int]bool{}}
+	w := &cable{t: t, Clock: clock.Clock{Now: epoch}, random: rand.New(rand.NewPCG(cfg.Seed, 9))}
+	w.server = &station{cable: w, name: "server", addr: serverAddr, acked: map[int]bool{}}
 	w.server.machine = NewServer(cfg, w.server)
+	w.all = append(w.all, w.server)
 	for i, b := range bots {
 		b.Server = serverAddr
-		s := &station{name: fmt.Sprint("bot", i+1), acked: map[int]bool{}}
+		s := &station{cable: w, name: fmt.Sprint("bot", i+1), acked: map[int]bool{}}
 		s.addr = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(2 + i)}), 50111)
 		s.machine = NewBot(b, s)
-		w.bots = append(w.bots, s)
+		w.bots, w.all = append(w.bots, s), append(w.all, s)
 	}
 	return w
 }
 
-func (w *cable) post(to *station, from netip.AddrPort, in machine.Input, delay time.Duration) {
-	w.n++
-	heap.Push(&w.queue, parcel{w.now.Add(delay), w.n, to, from, in})
+func (w *cable) post(to *station, in machine.Input, delay time.Duration) {
+	w.After(delay, func() { w.give(to, in) })
 }
 
 // run plays until a time has passed or everybody is done.
 func (w *cable) run(d time.Duration) {
-	end := w.now.Add(d)
-	for steps := 0; ; steps++ {
-		if steps > 5_000_000 {
-			w.t.Fatal("the machines do not come to rest")
-		}
-		next, who := w.next()
-		if next.IsZero() || next.After(end) {
-			w.now = end
-			return
-		}
-		w.now = next
-		if who != nil {
-			w.give(who, machine.Input{Kind: machine.Tick})
-			continue
-		}
-		p := heap.Pop(&w.queue).(parcel)
-		w.give(p.to, p.in)
+	if !w.Play(w.Now.Add(d), 5_000_000, w.all...) {
+		w.t.Fatal("the machines do not come to rest")
 	}
-}
-
-// next returns when something happens next, and to whom a tick is due then.
-func (w *cable) next() (when time.Time, who *station) {
-	if len(w.queue) > 0 {
-		when = w.queue[0].at
-	}
-	for _, s := range append([]*station{w.server}, w.bots...) {
-		d := s.machine.Deadline()
-		if s.done || d.IsZero() {
-			continue
-		}
-		if d.Before(w.now) {
-			d = w.now
-		}
-		if when.IsZero() || d.Before(when) {
-			when, who = d, s
-		}
-	}
-	return when, who
 }
 
 func (w *cable) give(s *station, in machine.Input) {
-	for _, o := range s.machine.Handle(w.now, in) {
+	for _, o := range s.machine.Handle(w.Now, in) {
 		s.sent = append(s.sent, o.Records...)
 		s.outbound += len(o.Data)
-		w.outputs = append(w.outputs, fmt.Sprintf("%s %s %d %d %s %x", w.now.Format("05.000000"), s.name, o.Kind, o.Conn, o.Peer, o.Data))
+		w.outputs = append(w.outputs, fmt.Sprintf("%s %s %d %d %s %x", w.Now.Format("05.000000"), s.name, o.Kind, o.Conn, o.Peer, o.Data))
 		if w.seen != nil {
 			w.seen(s, o)
 		}
@@ -170,12 +123,12 @@ func (w *cable) carry(from *station, o machine.Output) {
 	}
 	switch o.Kind {
 	case machine.Dial:
-		w.post(w.server, from.addr, machine.Input{Kind: machine.Opened, Conn: w.connOf(from), Peer: from.addr}, delay)
-		w.post(from, serverAddr, machine.Input{Kind: machine.Opened, Conn: o.Conn, Peer: serverAddr}, delay)
+		w.post(w.server, machine.Input{Kind: machine.Opened, Conn: w.connOf(from), Peer: from.addr}, delay)
+		w.post(from, machine.Input{Kind: machine.Opened, Conn: o.Conn, Peer: serverAddr}, delay)
 	case machine.SendStream:
-		w.post(to, from.addr, machine.Input{Kind: machine.Stream, Conn: conn, Data: o.Data}, delay)
+		w.post(to, machine.Input{Kind: machine.Stream, Conn: conn, Data: o.Data}, delay)
 	case machine.Close, machine.Abort:
-		w.post(to, from.addr, machine.Input{Kind: machine.Closed, Conn: conn}, delay)
+		w.post(to, machine.Input{Kind: machine.Closed, Conn: conn}, delay)
 	case machine.SendDatagram:
 		w.datagram(from, to, o.Data)
 	case machine.Done:
@@ -192,9 +145,9 @@ func (w *cable) datagram(from, to *station, data []byte) {
 		d += time.Duration(w.random.IntN(80)) * time.Millisecond
 	}
 	in := machine.Input{Kind: machine.Datagram, Peer: from.addr, Data: data}
-	w.post(to, from.addr, in, d)
+	w.post(to, in, d)
 	if w.random.Float64() < w.faults.duplicate {
-		w.post(to, from.addr, in, d+time.Duration(w.random.IntN(80))*time.Millisecond)
+		w.post(to, in, d+time.Duration(w.random.IntN(80))*time.Millisecond)
 	}
 }
 

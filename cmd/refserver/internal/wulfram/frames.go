@@ -14,7 +14,7 @@ type frames struct {
 	*clerk
 	conn    machine.Conn
 	in      []byte
-	pending machine.Output // written, and not yet handed over
+	pending machine.Parcel // written, and not yet handed over
 }
 
 // tell queues a frame. One that is too large is dropped, which it tells.
@@ -28,23 +28,13 @@ func (f *frames) tell(now time.Time, message string, values fields) {
 		return
 	}
 	framing := f.protocol.Framing("tcp")
-	o := &f.pending
-	r.ID, r.Mode, r.Offset = f.NextID(), -1, len(o.Data)
-	o.Data = framing.Envelope.Append(o.Data, uint64(r.Opcode), 0, body, framing.Counts)
-	r.Size = len(o.Data) - r.Offset
-	r.Length = r.Size
-	o.Records = append(o.Records, r)
+	data := framing.Envelope.Append(nil, uint64(r.Opcode), 0, body, framing.Counts)
+	r.Mode, r.Size, r.Length = -1, len(data), len(data)
+	f.pending.Add(&f.Desk, r, data)
 }
 
 // flush hands over what was written, as one piece.
-func (f *frames) flush() {
-	if len(f.pending.Data) == 0 {
-		return
-	}
-	f.pending.Kind, f.pending.Conn = machine.SendStream, f.conn
-	f.Do(f.pending)
-	f.pending = machine.Output{}
-}
+func (f *frames) flush() { f.pending.Flush(&f.Desk, f.conn) }
 
 // next returns the first whole frame of what has come, and removes it. Both are
 // nil while there is none. The frame is valid until the next call; an error means

@@ -67,7 +67,7 @@ func text(s string) string {
 // enter takes a client by hand through steps 2 to 10.
 func (h *host) enter(conn machine.Conn, addr string) *session {
 	h.open(conn, addr)
-	c := h.server.ofConn(conn)
+	c := machine.SessionOf(h.server.sessions, conn)
 	h.stream(conn, unhex(h.t, "00081300"+"00004e89"))
 	h.datagram(addr, unhex(h.t, "08"+text("Hello There")+"1301"+text(c.key)))
 	h.stream(conn, unhex(h.t, "00041302"))
@@ -115,11 +115,11 @@ func TestHostileStreams(t *testing.T) {
 			h.open(2, "10.0.0.2:1")
 			h.stream(1, unhex(t, test.hex))
 			events := strings.Join(h.events, "\n")
-			ended := h.server.ofConn(1) == nil
+			ended := machine.SessionOf(h.server.sessions, 1) == nil
 			if ended != (test.want != "") || !strings.Contains(events, test.want) {
 				t.Errorf("ended %v, told %q; want %q", ended, events, test.want)
 			}
-			if h.server.ofConn(2) == nil {
+			if machine.SessionOf(h.server.sessions, 2) == nil {
 				t.Error("another session ended with it")
 			}
 		})
@@ -162,7 +162,7 @@ func TestHostileDatagrams(t *testing.T) {
 			if got := strings.Join(h.events, "\n"); (test.want == "") != (got == "") || !strings.Contains(got, test.want) {
 				t.Errorf("told %q, want %q", got, test.want)
 			}
-			if h.server.ofConn(1) != c {
+			if machine.SessionOf(h.server.sessions, 1) != c {
 				t.Error("one bad datagram has ended the session")
 			}
 		})
@@ -242,7 +242,7 @@ func TestFloods(t *testing.T) {
 			for range 20000 {
 				test.flood(h)
 			}
-			if h.server.ofConn(1) != nil {
+			if machine.SessionOf(h.server.sessions, 1) != nil {
 				t.Error("the session goes on")
 			}
 			if h.outbound > 50<<20 || len(h.events) > 5000 {
@@ -267,7 +267,7 @@ func TestTwoPlayersOneHostile(t *testing.T) {
 			for i := range b {
 				b[i] = byte(r.Uint32())
 			}
-			w.post(w.server, from.addr, machine.Input{Kind: machine.Datagram, Peer: from.addr, Data: b}, delay)
+			w.post(w.server, machine.Input{Kind: machine.Datagram, Peer: from.addr, Data: b}, delay)
 		}
 	}
 	w.run(40 * time.Second)
@@ -335,7 +335,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		b[0] = []byte{0x20, 0x25, 0x35, 0x3A, 0x01, 0x04}[r.IntN(6)]
 		b[1], b[3], b[4] = 0, 0, byte(len(b))
 		h.datagram(mallory, b)
-		if h.server.ofConn(1) == nil {
+		if machine.SessionOf(h.server.sessions, 1) == nil {
 			h.enter(1, mallory)
 		}
 		h.out, h.events, h.heard, h.bodies = nil, nil, nil, nil

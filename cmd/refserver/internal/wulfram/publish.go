@@ -25,7 +25,7 @@ func (c *session) view(now time.Time, entities list) fields {
 
 // publish tells the client of its own vehicle and of the others that have moved.
 func (c *session) publish(now time.Time) {
-	if !c.wants || c.ended != "" {
+	if !c.wants || c.Ended() {
 		return
 	}
 	if c.vehicle != nil && c.vehicle.gone == 0 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
-	"slices"
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
@@ -89,13 +88,12 @@ func (s *server) Handle(now time.Time, in machine.Input) []machine.Output {
 	case machine.Opened:
 		s.opened(now, in)
 	case machine.Stream:
-		if c := s.ofConn(in.Conn); c != nil {
+		if c := machine.SessionOf(s.sessions, in.Conn); c != nil {
 			c.stream(now, in.Data)
 		}
 	case machine.Closed, machine.Refused:
-		if c := s.ofConn(in.Conn); c != nil {
-			c.gone = true
-			c.end("closed", "the client has closed the connection")
+		if c := machine.SessionOf(s.sessions, in.Conn); c != nil {
+			c.HungUp()
 		}
 	case machine.Datagram:
 		s.datagram(now, in.Peer, in.Data)
@@ -112,19 +110,9 @@ func (s *server) Deadline() time.Time {
 	}
 	when := s.published.Add(publishEvery)
 	for _, c := range s.sessions {
-		if d := c.udp.deadline(); !d.IsZero() && d.Before(when) {
-			when = d
-		}
+		when = machine.Earlier(when, c.udp.deadline())
 	}
 	return when
-}
-
-func (s *server) ofConn(conn machine.Conn) *session {
-	i := slices.IndexFunc(s.sessions, func(c *session) bool { return c.tcp.conn == conn })
-	if i < 0 {
-		return nil
-	}
-	return s.sessions[i]
 }
 
 // opened greets a client, unless there are too many.
@@ -136,13 +124,15 @@ func (s *server) opened(now time.Time, in machine.Input) {
 	}
 	table, number := s.cfg.Handshake.table()
 	s.players++
-	c := &session{server: s, player: s.players, opened: now, heardAt: now, pinged: now, allowance: burst, allowed: now}
+	c := &session{
+		Guest: machine.Guest{Conn: in.Conn, Address: in.Peer}, server: s, player: s.players, opened: now, heardAt: now, pinged: now,
+		allowance: machine.Allowance{Rate: rate, Burst: burst},
+	}
 	c.key = fmt.Sprintf("Key%08x", s.random.Uint32())
 	c.tcp = frames{clerk: s.clerk, conn: in.Conn}
 	c.udp = &link{clerk: s.clerk, number: number, started: s.began, heard: c.heard,
 		sender:   transport.NewSender[*letter](table, s.cfg.FirstSeq),
 		receiver: transport.NewReceiver(s.cfg.FirstSeq)}
-	c.address = in.Peer
 	s.sessions = append(s.sessions, c)
 	c.hello(now)
 }
@@ -188,18 +178,14 @@ func (s *server) keyIn(data []byte) string {
 	return ""
 }
 
-// advance moves the world and publishes it, as often as is due. What a host has
-// slept through is not caught up with.
+// advance moves the world and publishes it, as often as is due.
 func (s *server) advance(now time.Time) {
 	if len(s.sessions) == 0 {
 		s.published = now
 		return
 	}
-	if now.Sub(s.published) < publishEvery {
+	if !machine.Due(now, &s.published, publishEvery) {
 		return
-	}
-	if s.published = s.published.Add(publishEvery); now.Sub(s.published) >= publishEvery {
-		s.published = now
 	}
 	s.round++
 	s.live(now)
@@ -217,13 +203,7 @@ func (s *server) settle(now time.Time) {
 	for _, c := range s.sessions {
 		c.settle(now)
 	}
-	for i := 0; i < len(s.sessions); i++ {
-		if c := s.sessions[i]; c.ended != "" {
-			s.sessions = slices.Delete(s.sessions, i, i+1)
-			c.bury(now)
-			i = -1 // others may have ended over it
-		}
-	}
+	machine.Bury(&s.sessions, func(c *session) { c.bury(now) })
 	for _, c := range s.sessions {
 		c.tcp.flush()
 		c.udp.flush()
@@ -233,7 +213,7 @@ func (s *server) settle(now time.Time) {
 // all calls f for every session that is in the game.
 func (s *server) all(f func(c *session)) {
 	for _, c := range s.sessions {
-		if c.entered && c.ended == "" {
+		if c.entered && !c.Ended() {
 			f(c)
 		}
 	}

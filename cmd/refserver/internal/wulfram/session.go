@@ -2,7 +2,6 @@ package wulfram
 
 import (
 	"fmt"
-	"net/netip"
 	"time"
 
 	"opscope/cmd/refserver/internal/machine"
@@ -23,10 +22,10 @@ const (
 // session is one client: its connection, and the UDP association that its key
 // ties to it. What goes wrong in it ends it, and nothing else.
 type session struct {
+	machine.Guest
 	server  *server
 	tcp     frames
 	udp     *link
-	address netip.AddrPort // of its connection
 	key     string
 	player  uint32
 	name    string
@@ -49,35 +48,24 @@ type session struct {
 	opened     time.Time
 	heardAt    time.Time
 	pinged     time.Time
-	allowed    time.Time // when its allowance was last refilled
-	allowance  float64   // records that it may send now
+	allowance  machine.Allowance // of records
 	complaints int
-	ended      string // why it ends
-	code       string
-	gone       bool // the connection is closed already
-}
-
-// end ends the session at the end of the input at hand. The first reason counts.
-func (c *session) end(code, reason string) {
-	if c.ended == "" {
-		c.code, c.ended = code, reason
-	}
 }
 
 // complain tells of nonsense; too much of it ends the session.
 func (c *session) complain(now time.Time, code, text string) {
 	if c.complaints++; c.complaints > maxComplaints {
-		c.end("nonsense", "too much that makes no sense")
+		c.End("nonsense", "too much that makes no sense")
 		return
 	}
-	c.server.observer.Event(now, code, fmt.Sprintf("%s: %s", c.address, text))
+	c.server.observer.Event(now, code, fmt.Sprintf("%s: %s", c.Address, text))
 }
 
 // bury tells the others that the session is over, and closes its connection.
 func (c *session) bury(now time.Time) {
 	s := c.server
-	s.observer.Event(now, "session_end", fmt.Sprintf("%s %q: %s: %s", c.address, c.name, c.code, c.ended))
-	if !c.gone {
+	c.Farewell(now, s.observer, c.name)
+	if !c.Gone {
 		c.tcp.flush()
 		s.Do(machine.Output{Kind: machine.Close, Conn: c.tcp.conn})
 	}
@@ -88,26 +76,18 @@ func (c *session) bury(now time.Time) {
 	s.all(func(o *session) { o.udp.send(now, "REMOVE_FROM_ROSTER", fields{{"player_id", c.player}}) })
 }
 
-// allow charges for a record and reports whether the client may send it.
-func (c *session) allow(now time.Time) bool {
-	c.allowance = min(burst, c.allowance+rate*now.Sub(c.allowed).Seconds())
-	c.allowed = now
-	c.allowance--
-	return c.allowance >= 0
-}
-
 // stream takes bytes of the connection.
 func (c *session) stream(now time.Time, data []byte) {
 	c.tcp.in = append(c.tcp.in, data...)
-	for c.ended == "" {
+	for !c.Ended() {
 		frame, err := c.tcp.next()
 		switch {
 		case err != nil:
-			c.end("malformed", err.Error())
+			c.End("malformed", err.Error())
 		case frame == nil:
 			return
-		case !c.allow(now):
-			c.end("flood", "more frames than anybody has to send")
+		case !c.allowance.Charge(now):
+			c.End("flood", "more frames than anybody has to send")
 		default:
 			c.frame(now, frame)
 		}
@@ -117,10 +97,10 @@ func (c *session) stream(now time.Time, data []byte) {
 func (c *session) frame(now time.Time, data []byte) {
 	switch opcode := data[2]; {
 	case opcode >= 0x01 && opcode <= 0x07:
-		c.end("control_on_tcp", fmt.Sprintf("opcode 0x%02X does not travel by TCP", opcode))
+		c.End("control_on_tcp", fmt.Sprintf("opcode 0x%02X does not travel by TCP", opcode))
 		return
 	case opcode > lastOpcode:
-		c.end("unknown_opcode", fmt.Sprintf("there is no opcode 0x%02X", opcode))
+		c.End("unknown_opcode", fmt.Sprintf("there is no opcode 0x%02X", opcode))
 		return
 	}
 	r, err := c.tcp.frame(data)
@@ -128,16 +108,16 @@ func (c *session) frame(now time.Time, data []byte) {
 		c.complain(now, "malformed", err.Error())
 		return
 	}
-	c.server.observer.Received(now, c.address, r)
+	c.server.observer.Received(now, c.Address, r)
 	c.handle(now, r)
 }
 
 // datagram takes a datagram of the client. A flood is ignored, unacknowledged.
 func (c *session) datagram(now time.Time, data []byte) {
-	if c.ended != "" {
+	if c.Ended() {
 		return
 	}
-	if !c.allow(now) {
+	if !c.allowance.Charge(now) {
 		c.complain(now, "flood", "more datagrams than anybody has to send")
 		return
 	}
@@ -148,7 +128,7 @@ func (c *session) datagram(now time.Time, data []byte) {
 
 // heard takes a record that the link has understood.
 func (c *session) heard(now time.Time, r machine.Record) {
-	c.allow(now)
+	c.allowance.Charge(now)
 	c.server.observer.Received(now, c.udp.remote, r)
 	c.handle(now, r)
 }
@@ -181,13 +161,13 @@ func (c *session) handle(now time.Time, r machine.Record) {
 func (c *session) settle(now time.Time) {
 	switch {
 	case !c.entered && now.Sub(c.opened) >= loginWithin:
-		c.end("timeout", "it has not logged in")
+		c.End("timeout", "it has not logged in")
 	case now.Sub(c.heardAt) >= silentFor:
-		c.end("timeout", "it says nothing any more")
+		c.End("timeout", "it says nothing any more")
 	case c.udp.failed != nil:
-		c.end("backlog", c.udp.failed.Error())
+		c.End("backlog", c.udp.failed.Error())
 	}
-	if c.ended != "" {
+	if c.Ended() {
 		return
 	}
 	c.udp.tick(now)
