@@ -45,6 +45,12 @@ func (h *Headers) pseudo(length int) uint64 {
 // sum adds up b, in 16-bit words in network order, to a total that fold makes 16 bits of.
 func sum(total uint64, b []byte) uint64 {
 	var carry uint64
+	for ; len(b) >= 32; b = b[32:] {
+		total, carry = bits.Add64(total, binary.BigEndian.Uint64(b), carry)
+		total, carry = bits.Add64(total, binary.BigEndian.Uint64(b[8:]), carry)
+		total, carry = bits.Add64(total, binary.BigEndian.Uint64(b[16:]), carry)
+		total, carry = bits.Add64(total, binary.BigEndian.Uint64(b[24:]), carry)
+	}
 	for ; len(b) >= 8; b = b[8:] {
 		total, carry = bits.Add64(total, binary.BigEndian.Uint64(b), carry)
 	}

@@ -188,11 +188,31 @@ func (c *Carrier) Turn() { c.Direction = c.Flow.direction(c.side) }
 // flowTable holds the flows of a capture, the one heard of last at its end.
 type flowTable struct {
 	flows       map[flowKey]*Flow
+	near        [nearFlows]*Flow // those heard of lately, by their ports
 	first, last *Flow
 	count       int // ever
 }
 
-func (t *flowTable) find(k flowKey) *Flow { return t.flows[k] }
+// nearFlows is how many flows are found without the table, if their ports differ.
+const nearFlows = 1024
+
+// find returns the flow with a key, nil for none.
+func (t *flowTable) find(k *flowKey) *Flow {
+	near := t.nearby(k)
+	if f := *near; f != nil && f.key == *k {
+		return f
+	}
+	f := t.flows[*k]
+	if f != nil {
+		*near = f
+	}
+	return f
+}
+
+// nearby returns the place of a flow among those heard of lately.
+func (t *flowTable) nearby(k *flowKey) **Flow {
+	return &t.near[(uint(k.lowPort)^uint(k.highPort)^uint(k.low[15])<<4^uint(k.high[15])<<2)%nearFlows]
+}
 
 // add makes a new flow.
 func (t *flowTable) add(k flowKey, h *Headers, side reassembly.Side) *Flow {
@@ -243,4 +263,7 @@ func (t *flowTable) remove(f *Flow) {
 	t.unlink(f)
 	f.prev, f.next = nil, nil // so that one which is still known keeps no others alive
 	delete(t.flows, f.key)
+	if near := t.nearby(&f.key); *near == f {
+		*near = nil
+	}
 }

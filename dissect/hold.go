@@ -50,6 +50,7 @@ type Hold struct {
 	now      time.Time // running maximum of capture time
 	wall     time.Time // last wall time, zero without
 	closing  bool      // the capture is over: every time is up
+	hasty    bool      // no record waits for its acknowledgement, and none is told of late
 	draining bool
 
 	mostRecords, mostBytes int // in the queue
@@ -179,25 +180,37 @@ func (h *Hold) Push(r *Record) error { return h.Fill(Place{}, r) }
 // Fill puts r, which Take returned, at the place p, behind what was filled in
 // before. Otherwise it is like Push.
 func (h *Hold) Fill(p Place, r *Record) error {
-	i := h.index(r)
-	if i < 0 {
+	e := h.untake(r)
+	if e == nil {
 		panic("dissect: record is not one that Take returned")
 	}
-	e := h.out[i]
-	h.out = slices.Delete(h.out, i, i+1)
 	h.see(r.Time)
+	if h.root.next == &h.root && e.after == nil && !h.waits(e) {
+		h.release(e) // the usual case where nothing waits
+		return h.err
+	}
 	h.put(e, h.at(p))
 	return h.drain()
 }
 
 // Discard takes back r, which Take returned and nobody wants to see.
 func (h *Hold) Discard(r *Record) {
-	if i := h.index(r); i >= 0 {
-		e := h.out[i]
-		h.out = slices.Delete(h.out, i, i+1)
+	if e := h.untake(r); e != nil {
 		h.putAll(e.after, &h.root)
 		h.recycle(e)
 	}
+}
+
+// untake ends the time that r is out, nil for one that is not.
+func (h *Hold) untake(r *Record) *held {
+	i := h.index(r)
+	if i < 0 {
+		return nil
+	}
+	e, last := h.out[i], len(h.out)-1
+	copy(h.out[i:], h.out[i+1:])
+	h.out = h.out[:last]
+	return e
 }
 
 // Reserve keeps a place at another one, or at the end, for the records of d, which keeps
@@ -262,7 +275,7 @@ func (h *Hold) Resolve(t *Ticket, a Ack, by *Record) {
 	switch {
 	case t.held != nil:
 		t.held.record.Ack = a
-	case t.N > 0 && by != nil:
+	case t.N > 0 && by != nil && !h.hasty:
 		h.announce(t.N, a, by)
 	}
 }
@@ -343,7 +356,7 @@ func (h *Hold) drain() error {
 
 // waits reports whether e has something to wait for.
 func (h *Hold) waits(e *held) bool {
-	return e.deferred != nil || h.limit > 0 && (e.record.Ack.State == AckPending || e.record.Open)
+	return e.deferred != nil || h.limit > 0 && (e.record.Ack.State == AckPending && !h.hasty || e.record.Open)
 }
 
 // giveUp reports whether the oldest, which waits, may not do so any longer.
@@ -556,8 +569,10 @@ func (h *Hold) takeTrees(r *Record) {
 func (h *Hold) keep(e *held) {
 	r := &e.record
 	data := r.Raw
-	if n := extent(&r.Body); n > len(data) {
-		data = r.Body.Data[:n]
+	if len(r.Body.Data) > len(data) {
+		if n := extent(&r.Body); n > len(data) {
+			data = r.Body.Data[:n]
+		}
 	}
 	var own []byte
 	own, e.copies = h.copies.room(len(data) + len(r.Rest))
@@ -594,13 +609,10 @@ func extent(t *schema.Tree) int {
 
 // clear empties r and keeps its memory.
 func (r *Record) clear() {
-	*r = Record{
-		Packets:  r.Packets[:0],
-		Notes:    r.Notes[:0],
-		Opcode:   -1,
-		Envelope: NoEnvelope,
-		Ack:      Ack{RTT: -1},
-	}
+	packets, notes := r.Packets[:0], r.Notes[:0]
+	*r = Record{} // NB: alone, so that it is done in place
+	r.Packets, r.Notes = packets, notes
+	r.Opcode, r.Envelope, r.Ack.RTT = -1, NoEnvelope, -1
 }
 
 // note adds a remark to r.

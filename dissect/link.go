@@ -210,7 +210,8 @@ type LinkDecoder struct {
 // broken header begins. That the capture cut the payload is no error.
 func (d *LinkDecoder) Decode(h *Headers, p *Packet) error {
 	*h = Headers{}
-	h.at = cursor{data: p.Data, end: max(p.Length, len(p.Data)), mostTunnels: cmp.Or(d.Tunnels, maxTunnels), sums: d.sums}
+	h.at.data, h.at.end, h.at.sums = p.Data, max(p.Length, len(p.Data)), d.sums
+	h.at.mostTunnels = cmp.Or(d.Tunnels, maxTunnels)
 	err := d.link(h, p.Link)
 	h.settle()
 	return err

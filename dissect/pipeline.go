@@ -31,6 +31,9 @@ type Options struct {
 	// capture time, 0 not at all.
 	Hold time.Duration
 	Live bool // Hold counts wall time too
+	// Hasty has no record wait for its acknowledgement, for a sink that does not ask what
+	// became of it. Records wait for context all the same.
+	Hasty bool
 	// Copies has packets dissected again that were seen at another interface, or on the way
 	// out and in.
 	Copies bool
@@ -76,6 +79,7 @@ func NewPipeline(sink Sink, o Options) *Pipeline {
 	p.tally.sink = sink
 	p.hold = NewHold(&p.tally, o.Hold)
 	p.hold.Bound(p.limits.HeldRecords, p.limits.HeldBytes)
+	p.hold.hasty = o.Hasty
 	return p
 }
 
@@ -83,11 +87,30 @@ func NewPipeline(sink Sink, o Options) *Pipeline {
 type tally struct {
 	sink    Sink
 	summary *Summary
+	// records are those of a protocol that the summary does not have yet: most follow another
+	// one of theirs, and are counted without looking the protocol up.
+	protocol string
+	records  int
 }
 
 func (t *tally) Write(r *Record) error {
-	t.summary.AddRecord(r)
+	if r.Type == FrameRecord {
+		if r.Protocol != t.protocol {
+			t.settle()
+			t.protocol = r.Protocol
+		}
+		t.records++
+	}
+	t.summary.addContent(r)
 	return t.sink.Write(r)
+}
+
+// settle adds to the summary what it does not have yet.
+func (t *tally) settle() {
+	if t.records > 0 {
+		t.summary.addRecords(t.protocol, t.records)
+		t.records = 0
+	}
 }
 
 func (t *tally) Flush() error { return t.sink.Flush() }
@@ -391,7 +414,7 @@ func (r *run) orphans(list []reassembly.Orphan) {
 // flow returns the flow of a packet, a new one if need be.
 func (r *run) flow(h *Headers, t schema.Transport) (*Flow, reassembly.Side) {
 	k, side := keyOf(h, t)
-	f := r.flows.find(k)
+	f := r.flows.find(&k)
 	if f == nil {
 		if len(r.flows.flows) >= r.limits.Flows {
 			r.evict(r.flows.first, LimitFlows)
@@ -757,7 +780,7 @@ func (r *run) trouble(h *Headers) {
 		t = schema.TCP
 	}
 	k, side := keyOf(&Headers{Src: q.Src, Dst: q.Dst, SrcPort: q.SrcPort, DstPort: q.DstPort, Tunnel: h.Tunnel}, t)
-	f := r.flows.find(k)
+	f := r.flows.find(&k)
 	if f == nil || f.state != accepted {
 		return
 	}
@@ -849,6 +872,7 @@ func (r *run) end() error {
 		r.account(f)
 	}
 	r.sink(r.hold.Close())
+	r.tally.settle()
 	r.hold.remembered, r.hold.remembers, r.hold.runs = 0, nil, 0 // the next capture has sessions of its own
 	return r.err
 }

@@ -76,8 +76,14 @@ func (m *Redactor) Prepare(r *Record) {
 	}
 	m.prepareBytes(r)
 	t := &r.Body
+	repeats := m.whole || len(m.found) > 0
 	for i := 0; i < len(t.Nodes); {
-		if !m.hidesField(&t.Nodes[i]) {
+		n := &t.Nodes[i]
+		if open := n.Field == nil || n.Field.Redact == schema.Open; open && n.Len > 0 && !repeats {
+			i++ // most are such
+			continue
+		}
+		if !m.hidesField(n) {
 			m.compare(t, i)
 			i++
 			continue

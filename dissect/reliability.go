@@ -120,6 +120,8 @@ type SequenceStream struct {
 	farSeq   uint64
 
 	sent    []*sent // in the order of the capture, at most historySize
+	pending int     // of these, those that wait for an acknowledgement
+	cut     bool    // some of them may be over
 	top     uint64  // the furthest on of these and those before, accepted or not
 	free    []*sent // for the next ones
 	ignored marks   // the receiver was told to skip them
@@ -205,6 +207,7 @@ func NewSequenceStream(h *Hold, rules Rules, joined bool) *SequenceStream {
 // Reset starts anew, as for a new session: nothing that was sent before counts.
 func (s *SequenceStream) Reset(joined bool) {
 	s.forget(func(*sent) bool { return true })
+	s.cut = false
 	s.ignored, s.unseen = s.ignored[:0], s.unseen[:0]
 	s.restart = restart{}
 	s.run = s.hold.Stream()
@@ -239,7 +242,7 @@ func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Dis
 	}
 	r.Stream = s.run
 	first, same := s.earlier(&e)
-	if first == nil {
+	if first == nil && s.cut {
 		s.forget(func(o *sent) bool { return o.over && o.seq == seq })
 	}
 	e.copy = first != nil
@@ -446,7 +449,11 @@ func (s *SequenceStream) remarkFirst(r *Record, e *sent, c Copy) {
 	}
 	inFlight := 1
 	var rebuilt *sent
-	for _, o := range s.sent {
+	for left, i := s.pending, 0; left > 0; i++ {
+		o := s.sent[i]
+		if o.state == AckPending {
+			left--
+		}
 		if o.state != AckPending || o.copy || e.time.Sub(o.last) > flightTime {
 			continue
 		}
@@ -489,6 +496,7 @@ func (s *SequenceStream) remember(r *Record, e *sent) {
 		oldest := s.sent[0]
 		if oldest.state == AckPending {
 			s.evicted++
+			s.pending--
 		}
 		s.hold.Forget(&oldest.ticket)
 		s.sent = slices.Delete(s.sent, 0, 1)
@@ -508,6 +516,9 @@ func (s *SequenceStream) remember(r *Record, e *sent) {
 	*kept = *e
 	s.hold.Follow(r, &kept.ticket)
 	s.sent = append(s.sent, kept)
+	if kept.state == AckPending {
+		s.pending++
+	}
 	if s.rules.Serial.Less(s.top, e.seq) {
 		s.top = e.seq
 	}
@@ -529,6 +540,9 @@ func (s *SequenceStream) forget(gone func(*sent) bool) {
 		if gone(e) {
 			s.hold.Forget(&e.ticket)
 			s.free = append(s.free, e)
+			if e.state == AckPending {
+				s.pending--
+			}
 			continue
 		}
 		kept = append(kept, e)
@@ -576,6 +590,7 @@ func (s *SequenceStream) resolve(r *Record, seq uint64, rtt time.Duration) {
 		if e.seq != seq || e.state != AckPending {
 			continue
 		}
+		s.pending--
 		a := Ack{State: AckAcked, By: r.LastPacket(), RTT: rtt}
 		if e.shown {
 			a.State, a.RTT = AckDuplicate, openRTT
@@ -650,6 +665,7 @@ func (s *SequenceStream) Ignore(r *Record, seq uint64) {
 	}
 	for _, e := range s.sent {
 		if e.seq == seq && e.state == AckPending {
+			s.pending--
 			e.state, e.by = AckIgnored, r.LastPacket()
 			s.hold.Resolve(&e.ticket, Ack{State: AckIgnored, By: e.by, RTT: openRTT}, nil)
 		}
@@ -677,6 +693,7 @@ func (s *SequenceStream) SetStart(r *Record, start uint64) {
 	for _, e := range s.sent {
 		e.over = e.over || !serial.Less(e.seq, start)
 	}
+	s.cut = true
 	s.begin(start)
 }
 

@@ -18,6 +18,7 @@ import (
 type Requests struct {
 	hold *Hold
 	list []*request // in the order of the capture, at most maxRequests
+	done int        // how many at its start have had their answer
 	free []*request
 	// early are answers that were read before their request, which a stream in its hunt
 	// for a boundary may hold back; at most marksSize.
@@ -64,6 +65,7 @@ func (q *Requests) Asked(r *Record, key uint64) {
 		oldest := q.list[0]
 		q.hold.Forget(&oldest.ticket)
 		q.list = slices.Delete(q.list, 0, 1)
+		q.done = max(0, q.done-1)
 		q.free = append(q.free, oldest)
 	}
 	if len(q.free) == 0 {
@@ -121,16 +123,20 @@ func (q *Requests) Answered(r *Record, key uint64) bool {
 // AnsweredFirst takes the answer to the oldest request that waits, as where answers come
 // in order and name nothing.
 func (q *Requests) AnsweredFirst(r *Record) bool {
-	i := slices.IndexFunc(q.list, func(e *request) bool { return e.by == 0 })
-	return q.answer(r, i)
+	q.skip()
+	if q.done == len(q.list) {
+		return false
+	}
+	return q.answer(r, q.done)
 }
 
 // AnsweredLast takes the answer to the latest request that waits: the latest with a key
 // if there is one. An earlier answer that the capture has missed does no harm then.
 func (q *Requests) AnsweredLast(r *Record, key uint64) bool {
 	last := -1
-	for i, e := range q.list {
-		if e.by == 0 && (last < 0 || e.key == key || q.list[last].key != key) {
+	q.skip()
+	for i := q.done; i < len(q.list); i++ {
+		if e := q.list[i]; e.by == 0 && (last < 0 || e.key == key || q.list[last].key != key) {
 			last = i
 		}
 	}
@@ -145,6 +151,13 @@ func (q *Requests) Refused(r *Record, opcode int) bool {
 		}
 	}
 	return false
+}
+
+// skip passes over the requests at the start of the list that have had their answer.
+func (q *Requests) skip() {
+	for q.done < len(q.list) && q.list[q.done].by != 0 {
+		q.done++
+	}
 }
 
 func (q *Requests) answer(r *Record, i int) bool {
@@ -163,7 +176,8 @@ func (q *Requests) answer(r *Record, i int) bool {
 // there is none.
 func (q *Requests) AnsweredUpTo(r *Record, s reassembly.Serial, seq uint64) {
 	var last *request
-	for _, e := range q.list {
+	q.skip()
+	for _, e := range q.list[q.done:] {
 		if e.by != 0 || s.Less(seq, e.key) {
 			continue
 		}

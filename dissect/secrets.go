@@ -24,12 +24,19 @@ type Secrets struct {
 	// Most is how many values are kept; the oldest makes room. 0 is the default.
 	Most int
 
-	values [][]byte // in the order in which they came
-	forms  [][]byte // of all values, what to look for
-	// shift is how far a search may move on by the two bytes it sees, for forms cut to
-	// the length of the shortest, as Wu and Manber do it.
-	shift    []uint8
+	values   [][]byte // in the order in which they came
+	forms    [][]byte // of all values, what to look for
+	search   *search  // nil as long as there are no values
 	shortest int
+}
+
+// search is what a search looks up, for forms cut to the length of the shortest.
+type search struct {
+	// pairs is which two bytes the forms have anywhere. It is small, and most records have
+	// none of them where a form must.
+	pairs [shiftSize / 64]uint64
+	// shift is how far a search may move on by the two bytes it sees, as Wu and Manber do it.
+	shift [shiftSize]uint8
 }
 
 const (
@@ -111,17 +118,20 @@ func (s *Secrets) compile() {
 	for _, f := range s.forms {
 		s.shortest = min(s.shortest, len(f))
 	}
-	if s.shift == nil {
-		s.shift = make([]uint8, shiftSize)
+	if s.search == nil {
+		s.search = new(search)
 	}
+	shift, pairs := &s.search.shift, &s.search.pairs
+	clear(pairs[:])
 	last := s.shortest - 2 // where the last pair of a form's head begins
-	for i := range s.shift {
-		s.shift[i] = uint8(last + 1)
+	for i := range shift {
+		shift[i] = uint8(last + 1)
 	}
 	for _, f := range s.forms {
 		for at := range last + 1 {
 			h := pair(f[at], f[at+1])
-			s.shift[h] = min(s.shift[h], uint8(last-at))
+			shift[h] = min(shift[h], uint8(last-at))
+			pairs[h>>6] |= 1 << (h & 63)
 		}
 	}
 }
@@ -220,9 +230,15 @@ func (s *Secrets) WithinBytes(data []byte) bool {
 
 // find returns where the first value from an index on is, and its length; 0 without one.
 func find[T string | []byte](s *Secrets, data T, from int) (at, n int) {
-	last := s.shortest - 2
-	for i := from + last; i+1 < len(data); {
-		if step := int(s.shift[pair(data[i], data[i+1])]); step > 0 {
+	last, shift, pairs := s.shortest-2, &s.search.shift, &s.search.pairs
+	i := from + last
+	for ; i+1 < len(data); i += last + 1 { // a form covers one of these pairs
+		if h := pair(data[i], data[i+1]); pairs[h>>6]>>(h&63)&1 != 0 {
+			break
+		}
+	}
+	for i+1 < len(data) {
+		if step := int(shift[pair(data[i], data[i+1])]); step > 0 {
 			i += step
 			continue
 		}

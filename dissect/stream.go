@@ -276,6 +276,11 @@ func (s *stream) carrier(from, to int64, pieces []piece) Carrier {
 	r := s.run()
 	c := Carrier{Flow: s.flow, Direction: s.direction(), Digits: r.packet.Digits, side: s.side, passage: r.headers.Passage()}
 	r.carriers = r.carriers[:0]
+	if len(pieces) == 1 && pieces[0].start < to { // the usual case
+		r.carriers = append(r.carriers, pieces[0].packet)
+		c.Time, c.Packets = pieces[0].time, r.carriers
+		return c
+	}
 	for i := max(0, s.pieceAt(pieces, from)); i < len(pieces) && pieces[i].start < to; i++ {
 		if !slices.Contains(r.carriers, pieces[i].packet) {
 			r.carriers = append(r.carriers, pieces[i].packet)

@@ -58,12 +58,23 @@ func (s *Summary) AddPacket(p *Packet) {
 // AddRecord counts a record with its notes and its error. Packets, conflicts,
 // evictions and flows of no known protocol are counted by who sees them.
 func (s *Summary) AddRecord(r *Record) {
-	if s.Records == nil {
-		s.Records, s.Notes = map[string]int{}, map[string]int{}
+	if r.Type == FrameRecord {
+		s.addRecords(r.Protocol, 1)
 	}
+	s.addContent(r)
+}
+
+// addRecords counts so many records of frames.
+func (s *Summary) addRecords(protocol string, n int) {
+	if s.Records == nil {
+		s.Records = map[string]int{}
+	}
+	s.Records[protocol] += n
+}
+
+// addContent counts what a record tells, and its notes and error.
+func (s *Summary) addContent(r *Record) {
 	switch r.Type {
-	case FrameRecord:
-		s.Records[r.Protocol]++
 	case GapRecord:
 		if r.Text != reassembly.SnapLength.String() { // the packet is there
 			s.Gaps++
@@ -79,9 +90,13 @@ func (s *Summary) AddRecord(r *Record) {
 		s.Errors[r.Err.Kind]++
 		s.reached(r.Err.Limit, 1)
 	}
-	for _, n := range r.Notes {
-		s.Notes[n.Code]++
-		switch n.Code {
+	for i := range r.Notes {
+		if s.Notes == nil {
+			s.Notes = map[string]int{}
+		}
+		code := r.Notes[i].Code
+		s.Notes[code]++
+		switch code {
 		case "unknown_opcode", "unknown_packet_id":
 			s.UnknownOpcodes++
 		case "unknown_body":

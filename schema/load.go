@@ -1001,6 +1001,12 @@ func (d *draft) indexPackets() {
 			}
 		}
 	}
+	d.short = new([3][4][256]*Packet)
+	for k, p := range d.index {
+		if k.opcode < 256 {
+			d.short[k.from][k.via][k.opcode] = p
+		}
+	}
 }
 
 func (d *draft) put(k opcodeKey, p *Packet) {

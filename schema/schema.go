@@ -311,6 +311,7 @@ type Protocol struct {
 	protos *protoFiles // the *.proto of the protocol, nil without any
 	drafts []*packetDecl
 	index  map[opcodeKey]*Packet
+	short  *[3][4][256]*Packet // of index, opcodes of a byte, by sender and transport
 	names  *Enum
 	bounds Bounds
 }
@@ -347,6 +348,9 @@ func (p *Protocol) Limit(name string) int64 {
 // Packet returns the packet with this opcode, sent by s over t, or nil. For an
 // unknown sender it is the only packet with the opcode, if there is only one.
 func (p *Protocol) Packet(opcode uint64, s Sender, t Transport) *Packet {
+	if opcode < 256 && p.short != nil {
+		return p.short[s][t][opcode]
+	}
 	return p.index[opcodeKey{opcode, s, t}]
 }
 

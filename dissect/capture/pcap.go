@@ -126,7 +126,7 @@ func (f *pcap) next(p *dissect.Packet) error {
 	}
 	f.in.use(whole)
 	f.number++
-	fillPacket(p, b[f.header:], length, f.from, f.warnings)
+	fillPacket(p, b[f.header:], length, &f.from, f.warnings)
 	p.Time = time.Unix(int64(seconds), int64(fraction)*f.unit).UTC()
 	p.Digits = f.digits
 	p.Interface, p.Several = 0, false
@@ -134,7 +134,7 @@ func (f *pcap) next(p *dissect.Packet) error {
 }
 
 // fillPacket sets data, lengths and link type of a packet of either format.
-func fillPacket(p *dissect.Packet, data []byte, length int, from Interface, w *warnings) {
+func fillPacket(p *dissect.Packet, data []byte, length int, from *Interface, w *warnings) {
 	if from.SnapLen > 0 && len(data) > from.SnapLen {
 		w.add(warnSnapLen)
 	}

@@ -78,7 +78,7 @@ func openPcapng(in *window, w *warnings, l Limits) (*pcapng, error) {
 	if err != nil {
 		return nil, err
 	}
-	return f, f.finish(b)
+	return f, f.finish(&b)
 }
 
 func (f *pcapng) interfaces() []Interface { return f.all }
@@ -88,6 +88,7 @@ type block struct {
 	kind  uint32
 	total int64  // its length
 	body  []byte // nil for a block that is passed over
+	tail  uint32 // its length once more, behind a body
 }
 
 // next reads blocks until one holds a packet.
@@ -110,7 +111,7 @@ func (f *pcapng) next(p *dissect.Packet) error {
 		if err != nil {
 			return err
 		}
-		if err := f.finish(b); err != nil {
+		if err := f.finish(&b); err != nil {
 			return err
 		}
 		if b.holdsPacket() {
@@ -119,7 +120,7 @@ func (f *pcapng) next(p *dissect.Packet) error {
 	}
 }
 
-func (b block) holdsPacket() bool {
+func (b *block) holdsPacket() bool {
 	return b.kind == enhancedPacket || b.kind == simplePacket || b.kind == oldPacket
 }
 
@@ -160,16 +161,20 @@ func (f *pcapng) block() (block, error) {
 	if len(whole) < int(b.total) {
 		return block{}, f.in.short("pcapng", name, bodyOffset, b.total-bodyOffset)
 	}
-	b.body = whole[bodyOffset : b.total-4]
+	b.body, b.tail = whole[bodyOffset:b.total-4], f.uint32(whole[b.total-4:])
 	return b, nil
 }
 
 // finish checks the trailing length of a block and moves behind it.
-func (f *pcapng) finish(b block) error {
-	name, _ := blockName(b.kind)
+func (f *pcapng) finish(b *block) error {
 	if b.body != nil {
+		if int64(b.tail) == b.total { // the usual case
+			f.in.use(int(b.total))
+			return nil
+		}
 		f.in.use(int(b.total) - 4)
 	}
+	name, _ := blockName(b.kind)
 	tail := f.in.peek(4)
 	if len(tail) < 4 {
 		return f.in.short("pcapng", name+".trailing_length", 0, 4)
@@ -309,7 +314,7 @@ func (f *pcapng) fill(p *dissect.Packet, data []byte, name string, id uint32, bo
 	if err != nil {
 		return err
 	}
-	fillPacket(p, data, int(f.uint32(body[16:])), f.all[i], f.warnings)
+	fillPacket(p, data, int(f.uint32(body[16:])), &f.all[i], f.warnings)
 	p.Interface, p.Several = i, len(f.all)-f.section > 1
 	p.Time = f.clocks[i].time(uint64(f.uint32(body[4:]))<<32 | uint64(f.uint32(body[8:])))
 	p.Digits = f.clocks[i].digits
@@ -323,7 +328,7 @@ func (f *pcapng) simple(p *dissect.Packet, body []byte) error {
 	if err != nil {
 		return err
 	}
-	from := f.all[i]
+	from := &f.all[i]
 	length := int64(f.uint32(body))
 	captured := length
 	if from.SnapLen > 0 {
@@ -414,11 +419,16 @@ func (c *clock) setResolution(v byte) bool {
 // time returns the time of a stamp, cut to nanoseconds.
 func (c *clock) time(stamp uint64) time.Time {
 	var seconds, nanos uint64
-	if c.units == 0 {
+	switch c.units {
+	case 0:
 		seconds = stamp >> c.shift
 		high, low := bits.Mul64(stamp&(1<<c.shift-1), 1e9)
 		nanos = high<<(64-c.shift) | low>>c.shift
-	} else {
+	case 1e6: // as most have it; a constant is not divided by
+		seconds, nanos = stamp/1e6, stamp%1e6*1e3
+	case 1e9:
+		seconds, nanos = stamp/1e9, stamp%1e9
+	default:
 		seconds = stamp / c.units
 		high, low := bits.Mul64(stamp%c.units, 1e9)
 		nanos, _ = bits.Div64(high, low, c.units)

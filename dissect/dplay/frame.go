@@ -20,13 +20,13 @@ type frame struct {
 	joined  int       // pieces that it was put together of
 }
 
-// Frame decodes a frame and emits its record.
+// Frame decodes a frame, which Cut has found, and emits its record.
 func (c *conversation) Frame(f *dissect.Frame) {
 	one := frame{Carrier: &f.Carrier, data: f.Data, size: f.Size, offset: f.Offset, missing: f.Missing, short: wire.Malformed}
 	if f.Missing > 0 {
 		one.short = f.Short
 	}
-	c.take(&one)
+	c.take(&one, nil)
 }
 
 // Datagram decodes the one frame of a datagram and emits its record.
@@ -35,18 +35,25 @@ func (c *conversation) Datagram(d *dissect.Datagram, _ bool) bool {
 	if f.missing > 0 {
 		f.short = wire.Truncated
 	}
-	c.take(&f)
+	c.take(&f, c.fits(f.data))
 	return true
 }
 
-// take decodes a frame by what it is.
-func (c *conversation) take(f *frame) {
+// fits returns an error where data begins no frame.
+func (c *conversation) fits(data []byte) *wire.Error {
+	if _, err := c.tcp.Find(data, c.Protocol.Name); err != nil && err.Kind != wire.Incomplete {
+		return err
+	}
+	return nil
+}
+
+// take decodes a frame by what it is; err is that it is none.
+func (c *conversation) take(f *frame, err *wire.Error) {
 	if c.verdict == undecided && c.session.Chosen() {
 		c.claim()
 	}
-	_, err := c.tcp.Find(f.data, c.Protocol.Name)
 	switch {
-	case len(f.data) < c.system.Size() || err != nil && err.Kind != wire.Incomplete:
+	case len(f.data) < c.system.Size() || err != nil:
 		c.headless(f, err)
 	case c.isSystem(f.data):
 		c.command(f)
@@ -73,7 +80,7 @@ func (c *conversation) record(f *frame) *dissect.Record {
 // headless emits the record of what is too short for an envelope, or begins no frame.
 func (c *conversation) headless(f *frame, err *wire.Error) {
 	r := c.record(f)
-	if r.Err = err; err == nil || err.Kind == wire.Incomplete {
+	if r.Err = err; err == nil {
 		r.Err = c.fault("envelope", f.size, "size, token and sockaddr of a frame", wire.Bits(8*len(f.data)))
 		r.Err.Kind = f.short
 	}
@@ -119,7 +126,7 @@ func (c *conversation) command(f *frame) {
 	joined := c.piece(r, f)
 	c.session.Emit(r)
 	if joined != nil {
-		c.take(joined)
+		c.take(joined, c.fits(joined.data))
 	}
 }
 

@@ -58,11 +58,19 @@ var single = map[string]part{"MoveReq": steers, "MoveNotify": moves, "MoveBatchN
 // answers follows who answers whom in a session.
 type answers struct {
 	c        *conversation
-	roles    map[int]role
+	kinds    map[uint64]*kind    // by id
 	requests []*dissect.Requests // by pair
 	inputs   *dissect.Requests
 	stream   *dissect.SequenceStream // of the inputs
-	latest   [3]map[int]sent         // by direction and id
+	seen     [3]int                  // by direction, how many kinds have a latest packet
+}
+
+// kind is what is known of the packets with one id.
+type kind struct {
+	role        role
+	development bool
+	heartbeat   bool
+	latest      [3]sent // by direction
 }
 
 // sent is the last packet with an id, which an error may be about.
@@ -80,8 +88,15 @@ const maxLatest = 512
 var inputSerial = reassembly.Serial{Modulus: 1 << 32}
 
 func (a *answers) init(c *conversation) {
-	a.c, a.roles = c, map[int]role{}
+	a.c, a.kinds = c, map[uint64]*kind{}
 	hold := c.session.Hold()
+	for _, g := range c.schema.Groups {
+		for _, id := range g.Opcodes {
+			k := a.kind(id)
+			k.development = k.development || g.Name == "development"
+			k.heartbeat = k.heartbeat || g.Name == "heartbeat"
+		}
+	}
 	for i, p := range pairs {
 		a.requests = append(a.requests, dissect.NewRequests(hold))
 		for _, name := range p.asks {
@@ -94,23 +109,40 @@ func (a *answers) init(c *conversation) {
 	}
 	a.inputs = dissect.NewRequests(hold)
 	a.stream = dissect.NewSequenceStream(hold, dissect.Rules{Serial: inputSerial, Delivery: dissect.Ordered}, true)
-	a.latest[dissect.ClientToServer], a.latest[dissect.ServerToClient] = map[int]sent{}, map[int]sent{}
 }
+
+// kind returns what is known of an id, which is kept.
+func (a *answers) kind(id uint64) *kind {
+	k := a.kinds[id]
+	if k == nil {
+		k = &kind{}
+		a.kinds[id] = k
+	}
+	return k
+}
+
+// known returns what is known of an id, to be read only.
+func (a *answers) known(id uint64) *kind {
+	if k := a.kinds[id]; k != nil {
+		return k
+	}
+	return &nothing
+}
+
+// nothing is what is known of an id that nobody has used.
+var nothing kind
 
 func (a *answers) is(name string, r role) {
 	if p := a.c.schema.PacketNamed(name); p != nil {
-		a.roles[int(p.Opcode)] = r
+		a.kind(p.Opcode).role = r
 	}
 }
 
-// plays reports whether a record has a part.
-func (a *answers) plays(r *dissect.Record, p part) bool { return a.roles[r.Opcode].part == p }
-
 // follow takes a whole record, whose direction is known.
-func (a *answers) follow(r *dissect.Record, d dissect.Direction) {
+func (a *answers) follow(r *dissect.Record, k *kind, d dissect.Direction) {
 	var is role
 	if p := r.Packet; p != nil && (p.From == schema.AnySender || p.From == d.Sender()) {
-		is = a.roles[r.Opcode]
+		is = k.role
 	}
 	switch {
 	case is.part == asks:
@@ -129,9 +161,14 @@ func (a *answers) follow(r *dissect.Record, d dissect.Direction) {
 	case is.part == refuses:
 		a.refused(r, d.Reverse())
 	}
-	if latest := a.latest[d]; len(latest) < maxLatest || latest[r.Opcode].packet > 0 {
-		latest[r.Opcode] = sent{r.Message, packetOf(r), r.Time}
+	if k.latest[d].packet == 0 {
+		if a.seen[d] == maxLatest {
+			return
+		}
+		a.seen[d]++
+		k = a.kind(uint64(r.Opcode))
 	}
+	k.latest[d] = sent{r.Message, packetOf(r), r.Time}
 }
 
 // key returns what an answer repeats of a request.
@@ -213,11 +250,11 @@ func (a *answers) refused(r *dissect.Record, of dissect.Direction) {
 		return
 	}
 	opcode := int(min(id, maxPort+1))
-	switch role := a.roles[opcode]; {
-	case role.part == asks && a.requests[role.pair].Refused(r, opcode):
-	case role.part == steers && a.inputs.Refused(r, opcode):
-	case a.latest[of][opcode].packet > 0:
-		last := a.latest[of][opcode]
+	k := a.known(uint64(opcode))
+	switch last := &k.latest[of]; {
+	case k.role.part == asks && a.requests[k.role.pair].Refused(r, opcode):
+	case k.role.part == steers && a.inputs.Refused(r, opcode):
+	case last.packet > 0:
 		r.Acks = dissect.Acks{Seq: -1, Message: last.message, Packet: last.packet, RTT: max(r.Time.Sub(last.time), -1)}
 	default:
 		r.Unasked(a.c.session.Joined)

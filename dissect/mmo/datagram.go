@@ -15,11 +15,12 @@ func (c *conversation) Datagram(d *dissect.Datagram, _ bool) bool {
 		return true
 	}
 	for off, n := 0, 1; off < len(d.Data); n++ {
-		if _, ok := headOf(c.udp, d.Data[off:]); !ok {
+		head, ok := headOf(c.udp, d.Data[off:])
+		if !ok {
 			c.broken(&d.Carrier, schema.UDP, d.Data[off:], int64(off), "the datagram is kept as opaque bytes")
 			break
 		}
-		off += c.frame(d, off, n)
+		off += c.frame(d, head, off, n)
 	}
 	return true
 }
@@ -40,9 +41,8 @@ func (c *conversation) short(d *dissect.Datagram) {
 
 // frame decodes the frame at an offset, the nth of the datagram, and returns how many
 // bytes the record has.
-func (c *conversation) frame(d *dissect.Datagram, off, n int) int {
+func (c *conversation) frame(d *dissect.Datagram, head schema.Frame, off, n int) int {
 	data := d.Data[off:]
-	head, _ := c.udp.Head(data)
 	c.learnRole(&d.Carrier, head.Opcode)
 	r := c.session.Record(&d.Carrier)
 	f := piece{at: &d.Carrier, over: schema.UDP, head: head, data: data, short: wire.Malformed}
@@ -52,14 +52,14 @@ func (c *conversation) frame(d *dissect.Datagram, off, n int) int {
 	f.data = data[:len(data)-max(0, len(data)-head.Size)]
 	size := len(f.data)
 	trailing := data[size:]
-	if c.another(d, trailing) {
+	if len(trailing) > 0 && c.another(d, trailing) {
 		trailing = nil
 	}
 	r.Raw, r.Offset, r.Size = data[:size+len(trailing)], int64(off), max(head.Size, size+len(trailing))
 	if n > 1 {
 		r.Note("several_frames", "the "+ordinal(n)+" of this datagram")
 	}
-	if int64(d.Length) > c.schema.Limit("datagram_target") && off == 0 && c.schema.Limit("datagram_target") > 0 {
+	if most := c.datagramTarget; most > 0 && int64(d.Length) > most && off == 0 {
 		r.Note("datagram_too_large", "")
 	}
 	d.Locate(r, off, off+len(r.Raw))

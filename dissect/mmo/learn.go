@@ -88,9 +88,12 @@ func (c *conversation) setText(r *dissect.Record, item int64, field string) {
 // safe way to find the session of a datagram: several clients may share an address.
 // Section 6.
 func (c *conversation) Claim(d *dissect.Datagram) dissect.Claim {
+	if d.Direction == dissect.ServerToClient {
+		return dissect.Maybe
+	}
 	data := d.Data
 	head, ok := headOf(c.udp, data)
-	if d.Direction == dissect.ServerToClient || !ok || head.Size > len(data) {
+	if !ok || head.Size > len(data) {
 		return dissect.Maybe
 	}
 	p := c.schema.Packet(head.Opcode, schema.Client, schema.UDP)

@@ -44,6 +44,7 @@ func (p Protocol) Schema() (*schema.Protocol, error) {
 func (Protocol) Open(s *dissect.Session) dissect.Conversation {
 	p := s.Schema()
 	c := &conversation{session: s, schema: p, scratch: s.Scratch(), tcp: framing(p, schema.TCP), udp: framing(p, schema.UDP), state: p.NewState()}
+	c.batchEntries, c.datagramTarget = p.Limit("move_batch_entries"), p.Limit("datagram_target")
 	c.answers.init(c)
 	s.Secrets().Anywhere = p.Unknown != nil // a token is among the first bytes of a session
 	return c
@@ -78,8 +79,11 @@ type conversation struct {
 	udp     *schema.Framing
 	state   *schema.State
 
-	lost      [3]bool // by direction: a size that no frame has was met
-	answers   answers
+	lost    [3]bool // by direction: a size that no frame has was met
+	answers answers
+	// The limits that datagrams are held against, 0 for none.
+	batchEntries, datagramTarget int64
+
 	token     []byte // that the client shows over UDP, nil while it is not known
 	character uint64 // that the client plays, 0 while it is not known
 }
@@ -223,10 +227,11 @@ func (c *conversation) decode(r *dissect.Record, f piece) {
 			Want: wire.Bits(8 * f.missing), Got: "0 bytes left", Kind: f.short}
 	}
 	r.Lost = p == nil && r.Err != nil // an id that nobody knows, and no body
-	c.remark(r, f)
+	k := c.answers.known(f.head.Opcode)
+	c.remark(r, f, k)
 	if f.at.Direction != dissect.UnknownDirection && f.missing == 0 {
 		c.learn(r, f.at)
-		c.answers.follow(r, f.at.Direction)
+		c.answers.follow(r, k, f.at.Direction)
 	}
 }
 
@@ -304,16 +309,14 @@ func (c *conversation) learnRole(at *dissect.Carrier, opcode uint64) {
 }
 
 // remark says what is odd about a frame that was read.
-func (c *conversation) remark(r *dissect.Record, f piece) {
+func (c *conversation) remark(r *dissect.Record, f piece, k *kind) {
 	if p := r.Packet; p != nil && p.Deprecated != "" {
 		r.Note("deprecated_packet", p.Deprecated)
 	}
-	for _, g := range c.schema.Groups {
-		if g.Name == "development" && slices.Contains(g.Opcodes, f.head.Opcode) {
-			r.Note("development_packet", "")
-		}
+	if k.development {
+		r.Note("development_packet", "")
 	}
-	if most := c.schema.Limit("move_batch_entries"); most > 0 && c.answers.plays(r, movesMany) {
+	if most := c.batchEntries; most > 0 && k.role.part == movesMany {
 		if n, _ := r.Body.Value("count"); n > uint64(most) {
 			r.Note("batch_too_large", strconv.FormatUint(n, 10)+" entries; the sender puts "+strconv.FormatInt(most, 10)+" into a datagram")
 		}
@@ -321,7 +324,9 @@ func (c *conversation) remark(r *dissect.Record, f piece) {
 	if port, _ := r.Body.Value("udp_port"); port > maxPort {
 		r.Note("out_of_range", "udp_port "+strconv.FormatUint(port, 10)+" is none")
 	}
-	c.remarkClock(r, f)
+	if k.heartbeat {
+		c.remarkClock(r, f)
+	}
 }
 
 // maxPort is the largest port there is.
@@ -331,16 +336,10 @@ const maxPort = 1<<16 - 1
 // be no Protocol Buffers at all. Section 7.
 func (c *conversation) remarkClock(r *dissect.Record, f piece) {
 	body := f.data[f.head.Head:]
-	if len(body) != 8 || !c.isHeartbeat(f.head.Opcode) {
+	if len(body) != 8 {
 		return
 	}
 	r.Note("heartbeat_number", "as one number: "+strconv.FormatUint(wire.ReadBits(body, 0, 64, c.schema.Order), 10))
-}
-
-func (c *conversation) isHeartbeat(opcode uint64) bool {
-	return slices.ContainsFunc(c.schema.Groups, func(g schema.Group) bool {
-		return g.Name == "heartbeat" && slices.Contains(g.Opcodes, opcode)
-	})
 }
 
 // Tables returns what the session has learned.

@@ -1,7 +1,6 @@
 package sink
 
 import (
-	"strconv"
 	"time"
 
 	"opscope/dissect"
@@ -119,7 +118,7 @@ func appendDelta(dst []byte, d time.Duration, digits int) []byte {
 		dst = append(dst, '-')
 		d = -d
 	}
-	dst = strconv.AppendInt(dst, int64(d/time.Second), 10)
+	dst = appendInt(dst, int64(d/time.Second))
 	for len(dst)-start < relativeWidth {
 		dst = append(dst, 0)
 		copy(dst[start+1:], dst[start:])
@@ -136,7 +135,7 @@ func appendSeconds(dst []byte, second int64, nano, digits int) []byte {
 			dst = append(dst, '-')
 		}
 	}
-	return appendFraction(strconv.AppendInt(dst, second, 10), nano, digits)
+	return appendFraction(appendInt(dst, second), nano, digits)
 }
 
 // appendFraction appends the first digits of a number of nanoseconds, after a
@@ -146,11 +145,12 @@ func appendFraction(dst []byte, nano, digits int) []byte {
 		return dst
 	}
 	text := [1 + 9]byte{'.'}
-	for i, v := range [3]int{nano / 1e6, nano / 1e3 % 1e3, nano % 1e3} {
-		text[3*i+1] = byte('0' + v/100)
-		text[3*i+2] = byte('0' + v/10%10)
-		text[3*i+3] = byte('0' + v%10)
+	v := uint(nano)
+	for at := 8; at > 0; at -= 2 {
+		text[at], text[at+1] = hundreds[2*(v%100)], hundreds[2*(v%100)+1]
+		v /= 100
 	}
+	text[1] = byte('0' + v)
 	return append(dst, text[:1+min(digits, 9)]...)
 }
 
@@ -160,11 +160,11 @@ func appendRTT(dst []byte, d time.Duration) []byte {
 	case tenths < 100:
 		return append(appendTenths(dst, int64(tenths)), "ms"...)
 	case tenths < 9995:
-		return append(strconv.AppendInt(dst, int64(d.Round(time.Millisecond)/time.Millisecond), 10), "ms"...)
+		return append(appendInt(dst, int64(d.Round(time.Millisecond)/time.Millisecond)), "ms"...)
 	}
 	return append(appendTenths(dst, int64(d.Round(time.Second/10)/(time.Second/10))), 's')
 }
 
 func appendTenths(dst []byte, n int64) []byte {
-	return append(strconv.AppendInt(dst, n/10, 10), '.', byte('0'+n%10))
+	return append(appendInt(dst, n/10), '.', byte('0'+n%10))
 }

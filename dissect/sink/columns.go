@@ -197,9 +197,9 @@ func appendCell(dst []byte, c *filter.Cell) []byte {
 	case schema.Bool:
 		return strconv.AppendBool(dst, c.Num != 0)
 	case schema.Uint:
-		return strconv.AppendUint(dst, c.Num, 10)
+		return appendUint(dst, c.Num)
 	case schema.Int:
-		return strconv.AppendInt(dst, int64(c.Num), 10)
+		return appendInt(dst, int64(c.Num))
 	case schema.Float:
 		n := schema.Node{Kind: schema.Float, Num: c.Num}
 		return appendFloat(dst, n.Float(), c.Single)

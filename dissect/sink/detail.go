@@ -1,7 +1,6 @@
 package sink
 
 import (
-	"strconv"
 	"time"
 
 	"opscope/dissect"
@@ -42,19 +41,19 @@ func (t *Text) appendOrigin(dst []byte, r *dissect.Record) []byte {
 	dst = append(dst, indent...)
 	dst = t.paint(dst, t.ink.name, "packets")
 	for _, n := range r.Packets {
-		dst = strconv.AppendInt(append(dst, ' '), int64(n), 10)
+		dst = appendInt(append(dst, ' '), int64(n))
 	}
 	dst = appendAddress(append(dst, gutter...), r.Src)
 	dst = appendAddress(append(dst, " -> "...), r.Dst)
-	dst = strconv.AppendInt(append(dst, "  offset "...), r.Offset, 10)
+	dst = appendInt(append(dst, "  offset "...), r.Offset)
 	if p := r.Passage; p.Type != dissect.UnknownPacketType {
 		dst = append(append(dst, gutter...), p.Type.String()...)
 		if p.Interface > 0 {
-			dst = strconv.AppendInt(append(dst, " on interface "...), int64(p.Interface), 10)
+			dst = appendInt(append(dst, " on interface "...), int64(p.Interface))
 		}
 	}
 	if r.Ack.By > 0 {
-		dst = strconv.AppendInt(append(dst, "  acknowledged by packet "...), int64(r.Ack.By), 10)
+		dst = appendInt(append(dst, "  acknowledged by packet "...), int64(r.Ack.By))
 	}
 	return append(dst, '\n')
 }
@@ -68,14 +67,14 @@ func (t *Text) appendEnvelope(dst []byte, r *dissect.Record) []byte {
 	}
 	dst = t.paint(append(dst, indent...), t.ink.name, "envelope")
 	if e.Mode >= 0 {
-		dst = strconv.AppendInt(append(dst, " mode="...), int64(e.Mode), 10)
+		dst = appendInt(append(dst, " mode="...), int64(e.Mode))
 		dst = append(t.appendMode(append(dst, " ("...), r.Protocol, e.Mode), ')')
 	}
 	if e.Seq >= 0 {
-		dst = strconv.AppendInt(append(dst, " seq="...), int64(e.Seq), 10)
+		dst = appendInt(append(dst, " seq="...), int64(e.Seq))
 	}
 	if e.Length >= 0 {
-		dst = strconv.AppendInt(append(dst, " length="...), int64(e.Length), 10)
+		dst = appendInt(append(dst, " length="...), int64(e.Length))
 	}
 	if e.Prefixed {
 		dst = append(dst, " prefixed"...)
@@ -87,16 +86,16 @@ func (t *Text) appendEnvelope(dst []byte, r *dissect.Record) []byte {
 		}
 	}
 	if e.Copies > 0 {
-		dst = strconv.AppendInt(append(dst, " copies="...), int64(e.Copies), 10)
+		dst = appendInt(append(dst, " copies="...), int64(e.Copies))
 	}
 	if e.First > 0 {
-		dst = strconv.AppendInt(append(dst, " first in packet "...), int64(e.First), 10)
+		dst = appendInt(append(dst, " first in packet "...), int64(e.First))
 	}
 	if e.Origin != schema.NoOrigin {
 		dst = append(append(dst, ", "...), e.Origin.String()...)
 	}
 	if e.LearnedIn > 0 {
-		dst = strconv.AppendInt(append(dst, " from packet "...), int64(e.LearnedIn), 10)
+		dst = appendInt(append(dst, " from packet "...), int64(e.LearnedIn))
 	}
 	if r.Context != schema.NoOrigin {
 		dst = append(append(dst, ", context "...), r.Context.String()...)
@@ -141,7 +140,7 @@ func (t *Text) appendField(dst []byte, r *dissect.Record, i, index, depth int) [
 		dst = append(dst, indent...)
 	}
 	if index >= 0 {
-		dst = append(strconv.AppendInt(append(dst, '['), int64(index), 10), ']')
+		dst = append(appendInt(append(dst, '['), int64(index)), ']')
 	} else {
 		dst = append(appendEscaped(append(dst, t.ink.name.on...), nameOf(n)), t.ink.name.off...)
 		if t.o.Verbosity >= full && n.Field != nil && n.Field.Type != "" {
@@ -184,7 +183,7 @@ func (t *Text) appendHeading(dst []byte, r *dissect.Record, i int) []byte {
 	if r.Body.Nodes[i].Kind == schema.Struct {
 		return dst
 	}
-	return strconv.AppendInt(append(dst, " = "...), int64(elements(&r.Body, i)), 10)
+	return appendInt(append(dst, " = "...), int64(elements(&r.Body, i)))
 }
 
 // appendLong appends the value of node i on its own line, with its unit.
@@ -325,7 +324,7 @@ func (t *Text) appendPacked(dst, data []byte) []byte {
 			dst = t.ellipsis(dst)
 			break
 		}
-		dst = strconv.AppendUint(dst, v, 10)
+		dst = appendUint(dst, v)
 	}
 	return append(dst, ')')
 }
@@ -356,7 +355,7 @@ func appendWireBits(dst []byte, r *dissect.Record, n *schema.Node) []byte {
 		}
 	}
 	if n.Sel >= 0 && n.Kind == schema.Float && n.Kept {
-		dst = strconv.AppendInt(append(dst, " selector "...), int64(n.Sel), 10)
+		dst = appendInt(append(dst, " selector "...), int64(n.Sel))
 	}
 	return dst
 }

@@ -2,7 +2,6 @@ package sink
 
 import (
 	"net/netip"
-	"strconv"
 
 	"opscope/dissect"
 )
@@ -57,18 +56,18 @@ func appendGap(dst []byte, r *dissect.Record) []byte {
 // " of packet 13 cut off by the snap length".
 func appendGapReason(dst []byte, r *dissect.Record) []byte {
 	if r.Text == dissect.SnapLength && r.Before > 0 {
-		dst = strconv.AppendInt(append(dst, " of packet "...), int64(r.Before), 10)
+		dst = appendInt(append(dst, " of packet "...), int64(r.Before))
 		return append(dst, " cut off by the snap length"...)
 	}
 	dst = append(dst, " not captured"...)
 	switch {
 	case r.After > 0 && r.Before > 0:
-		dst = strconv.AppendInt(append(dst, " between packets "...), int64(r.After), 10)
-		dst = strconv.AppendInt(append(dst, " and "...), int64(r.Before), 10)
+		dst = appendInt(append(dst, " between packets "...), int64(r.After))
+		dst = appendInt(append(dst, " and "...), int64(r.Before))
 	case r.After > 0:
-		dst = strconv.AppendInt(append(dst, " after packet "...), int64(r.After), 10)
+		dst = appendInt(append(dst, " after packet "...), int64(r.After))
 	case r.Before > 0:
-		dst = strconv.AppendInt(append(dst, " before packet "...), int64(r.Before), 10)
+		dst = appendInt(append(dst, " before packet "...), int64(r.Before))
 	}
 	if r.Text == dissect.NotCaptured {
 		return dst
@@ -78,10 +77,10 @@ func appendGapReason(dst []byte, r *dissect.Record) []byte {
 
 // appendLateAck appends "ack: record 17 acked by packet 14 after 41ms".
 func appendLateAck(dst []byte, r *dissect.Record) []byte {
-	dst = strconv.AppendInt(append(dst, "ack: record "...), int64(r.Acked), 10)
+	dst = appendInt(append(dst, "ack: record "...), int64(r.Acked))
 	dst = append(dst, " acknowledged"...)
 	if r.Ack.By > 0 {
-		dst = strconv.AppendInt(append(dst, " by packet "...), int64(r.Ack.By), 10)
+		dst = appendInt(append(dst, " by packet "...), int64(r.Ack.By))
 	}
 	if r.Ack.RTT >= 0 {
 		dst = appendRTT(append(dst, " after "...), r.Ack.RTT)

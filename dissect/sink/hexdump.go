@@ -2,7 +2,6 @@ package sink
 
 import (
 	"slices"
-	"strconv"
 
 	"opscope/dissect"
 	"opscope/schema"
@@ -211,7 +210,7 @@ func appendPath(dst []byte, body *schema.Tree, node int) []byte {
 		n := &body.Nodes[i]
 		switch {
 		case inArray:
-			dst = append(strconv.AppendInt(append(dst, '['), int64(index), 10), ']')
+			dst = append(appendInt(append(dst, '['), int64(index)), ']')
 		case len(dst) > start:
 			dst = appendEscaped(append(dst, '.'), nameOf(n))
 		default:
@@ -238,7 +237,7 @@ func appendRange(dst []byte, off, bits int) []byte {
 }
 
 func appendPlace(dst []byte, bit int, whole bool) []byte {
-	dst = strconv.AppendInt(dst, int64(bit>>3), 10)
+	dst = appendInt(dst, int64(bit>>3))
 	if whole {
 		return dst
 	}

@@ -90,7 +90,7 @@ func (o *Opcodes) Join(p *Opcodes) {
 			o.rows.extra += from.Count
 			continue
 		}
-		into, _ := o.rows.row(k, func() *OpcodeCount { return from })
+		into, _ := o.rows.row(k, func() *opcodeRow { return from })
 		if into == from {
 			continue
 		}

@@ -3,7 +3,6 @@ package sink
 import (
 	"io"
 	"net/netip"
-	"strconv"
 	"unicode/utf8"
 
 	"opscope/dissect"
@@ -263,7 +262,7 @@ func (l *Ladder) appendName(dst []byte, i int) []byte {
 		l.label = h.addr.AppendTo(l.label)
 	}
 	if h.port > 0 {
-		l.label = strconv.AppendUint(append(l.label, " port "...), uint64(h.port), 10)
+		l.label = appendUint(append(l.label, " port "...), uint64(h.port))
 	}
 	room := l.stride - 1
 	if i == len(l.hosts)-1 {
@@ -297,7 +296,7 @@ func (l *Ladder) begin(dst []byte, r *dissect.Record) []byte {
 		packet = r.Packets[n-1]
 	}
 	if packet > 0 {
-		l.label = strconv.AppendInt(l.label[:0], int64(packet), 10)
+		l.label = appendInt(l.label[:0], int64(packet))
 	} else {
 		l.label = append(l.label[:0], '-')
 	}
@@ -365,7 +364,7 @@ func (l *Ladder) appendFrame(dst []byte, r *dissect.Record, from, to int) []byte
 	l.name(either(r.Message, "?"))
 	if r.Envelope.Seq >= 0 {
 		l.label = t.appendSequence(append(l.label, ' '), r)
-		l.seq = strconv.AppendInt(append(l.seq, ' '), int64(r.Envelope.Seq), 10)
+		l.seq = appendInt(append(l.seq, ' '), int64(r.Envelope.Seq))
 		t.hidden = hidden // the label is not part of the line yet
 	}
 	if to == everybody {
@@ -397,7 +396,7 @@ func sentBefore(r *dissect.Record) bool {
 // or "by 28, 20ms" where there is little room.
 func (l *Ladder) appendAck(dst []byte, r *dissect.Record) []byte {
 	if r.Envelope.Copies > 0 {
-		dst = append(strconv.AppendInt(append(dst, "copies: "...), int64(r.Envelope.Copies), 10), gutter...)
+		dst = append(appendInt(append(dst, "copies: "...), int64(r.Envelope.Copies)), gutter...)
 	}
 	if r.Ack.State == dissect.AckNone {
 		return dst
@@ -405,7 +404,7 @@ func (l *Ladder) appendAck(dst []byte, r *dissect.Record) []byte {
 	state := r.Ack.State.String()
 	l.label = append(l.label[:0], state...)
 	if r.Ack.By > 0 {
-		l.label = strconv.AppendInt(append(l.label, " by "...), int64(r.Ack.By), 10)
+		l.label = appendInt(append(l.label, " by "...), int64(r.Ack.By))
 	}
 	if r.Ack.State == dissect.AckAcked && r.Ack.RTT >= 0 {
 		l.label = appendRTT(append(l.label, ", "...), r.Ack.RTT)

@@ -2,7 +2,6 @@ package sink
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"opscope/dissect"
@@ -36,7 +35,7 @@ func (t *Text) appendContent(dst []byte, r *dissect.Record, end, inset int) []by
 		dst = t.appendNote(gap(dst, from), n, end-p.codes)
 	}
 	if p.more > 0 {
-		dst = strconv.AppendInt(append(gap(dst, from), "! +"...), int64(p.more), 10)
+		dst = appendInt(append(gap(dst, from), "! +"...), int64(p.more))
 	}
 	switch {
 	case p.failure > 0:
@@ -244,13 +243,13 @@ func repeats(n *schema.Node, a *dissect.Acks) bool {
 func (t *Text) appendAcks(dst []byte, a *dissect.Acks, end int) []byte {
 	dst = t.escaped(append(dst, "acks "...), a.Message)
 	if a.Seq >= 0 {
-		dst = strconv.AppendInt(append(dst, ' '), int64(a.Seq), 10)
+		dst = appendInt(append(dst, ' '), int64(a.Seq))
 	}
 	if a.Packet <= 0 {
 		return dst
 	}
 	start := len(dst)
-	dst = strconv.AppendInt(append(dst, " (packet "...), int64(a.Packet), 10)
+	dst = appendInt(append(dst, " (packet "...), int64(a.Packet))
 	bare := len(dst)
 	switch {
 	case a.RTT >= 0:

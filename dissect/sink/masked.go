@@ -1,7 +1,6 @@
 package sink
 
 import (
-	"strconv"
 	"strings"
 
 	"opscope/dissect"
@@ -33,12 +32,12 @@ func appendError(dst []byte, r *dissect.Record, m *dissect.Redactor) []byte {
 	if e.Path != "" {
 		dst = appendEscaped(append(dst, '/'), e.Path)
 	}
-	dst = strconv.AppendInt(append(dst, " at byte "...), int64(e.Offset), 10)
+	dst = appendInt(append(dst, " at byte "...), int64(e.Offset))
 	if e.Bit != 0 {
-		dst = strconv.AppendInt(append(dst, " bit "...), int64(e.Bit), 10)
+		dst = appendInt(append(dst, " bit "...), int64(e.Bit))
 	}
 	if e.Size > 0 {
-		dst = strconv.AppendInt(append(dst, " of "...), int64(e.Size), 10)
+		dst = appendInt(append(dst, " of "...), int64(e.Size))
 	}
 	dst = appendEscaped(append(dst, ": want "...), m.Clean(e.Want))
 	if e.Got != "" {

@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"net/netip"
-	"strconv"
 	"time"
 
 	"opscope/dissect"
@@ -37,6 +36,36 @@ type NDJSON struct {
 	clock  []byte // the text of second, up to its point
 	value  []byte // scratch
 	routes [keptRoutes]route
+	kinds  [keptKinds]kind
+}
+
+// kind is the text of protocol, message and opcode of a record, which all records of one
+// message share.
+type kind struct {
+	protocol, message string
+	opcode            int
+	text              []byte
+}
+
+// keptKinds is how many kinds are kept: most games have fewer messages.
+const keptKinds = 256
+
+// kind returns the keys protocol, message and opcode of a record.
+func (j *NDJSON) kind(r *dissect.Record) []byte {
+	k := &j.kinds[uint(r.Opcode^r.Opcode>>8)%keptKinds]
+	if k.opcode == r.Opcode && k.message == r.Message && k.protocol == r.Protocol && len(k.text) > 0 {
+		return k.text
+	}
+	k.text = appendKeyString(k.text[:0], `,"protocol":`, r.Protocol)
+	k.text = appendKeyString(k.text, `,"message":`, r.Message)
+	k.text = append(k.text, `,"opcode":`...)
+	if r.Opcode < 0 {
+		k.text = append(k.text, "null"...)
+	} else {
+		k.text = appendInt(k.text, int64(r.Opcode))
+	}
+	k.protocol, k.message, k.opcode = r.Protocol, r.Message, r.Opcode
+	return k.text
 }
 
 // route is the text of direction, transport and addresses of a record, which all
@@ -81,7 +110,7 @@ func (j *NDJSON) Write(r *dissect.Record) error {
 	dst := j.appendHead(j.out.buf, r)
 	switch r.Type {
 	case dissect.FrameRecord:
-		dst = j.appendFrame(dst, r)
+		dst = j.appendFrame(append(dst, j.route(r)...), r)
 	case dissect.AckRecord:
 		dst = appendRoute(dst, r)
 		dst = appendKeyInt(dst, `,"n":`, int64(r.Acked))
@@ -116,11 +145,13 @@ func (j *NDJSON) Write(r *dissect.Record) error {
 // appendHead appends the keys that all records share; a frame has n and packets
 // among them.
 func (j *NDJSON) appendHead(dst []byte, r *dissect.Record) []byte {
-	dst = append(append(dst, `{"type":"`...), r.Type.String()...)
-	dst = appendKeyInt(dst, `","file":`, int64(r.File))
 	if r.Type == dissect.FrameRecord {
+		dst = appendKeyInt(dst, `{"type":"record","file":`, int64(r.File))
 		dst = appendKeyInt(dst, `,"n":`, int64(r.N))
 		dst = appendPackets(dst, r.Packets)
+	} else {
+		dst = append(append(dst, `{"type":"`...), r.Type.String()...)
+		dst = appendKeyInt(dst, `","file":`, int64(r.File))
 	}
 	dst = j.appendTime(append(dst, `,"time":`...), r.Time)
 	dst = appendKeyNumber(dst, `,"session":`, r.Session)
@@ -129,21 +160,13 @@ func (j *NDJSON) appendHead(dst []byte, r *dissect.Record) []byte {
 
 // appendFrame appends the keys of a decoded frame after the common ones.
 func (j *NDJSON) appendFrame(dst []byte, r *dissect.Record) []byte {
-	dst = append(dst, j.route(r)...)
 	if r.Passage.Type != dissect.UnknownPacketType {
 		dst = appendWord(append(dst, `,"passed":`...), r.Passage.Type.String())
 	}
 	if r.Passage.Interface > 0 {
 		dst = appendKeyInt(dst, `,"interface":`, int64(r.Passage.Interface))
 	}
-	dst = appendKeyString(dst, `,"protocol":`, r.Protocol)
-	dst = appendKeyString(dst, `,"message":`, r.Message)
-	dst = append(dst, `,"opcode":`...)
-	if r.Opcode < 0 {
-		dst = append(dst, "null"...)
-	} else {
-		dst = strconv.AppendInt(dst, int64(r.Opcode), 10)
-	}
+	dst = append(dst, j.kind(r)...)
 	dst = j.appendEnvelope(append(dst, `,"envelope":`...), r)
 	dst = appendWord(append(dst, `,"context":`...), r.Context.String())
 	dst = j.appendMembers(append(dst, `,"fields":`...), &r.Body, 0, len(r.Body.Nodes))
@@ -151,6 +174,19 @@ func (j *NDJSON) appendFrame(dst []byte, r *dissect.Record) []byte {
 	dst = appendKeyInt(dst, `,"offset":`, r.Offset)
 	dst = appendAck(append(dst, `,"ack":`...), &r.Ack)
 	dst = appendAcks(append(dst, `,"acks":`...), &r.Acks)
+	if len(r.Notes) == 0 && len(r.Rest) == 0 && r.Err == nil && !j.redact.HidesRest() {
+		dst = append(dst, `,"notes":[],"rest":"","error":null`...) // of most records
+	} else {
+		dst = j.appendTrouble(dst, r)
+	}
+	if j.o.Raw {
+		dst = append(appendRaw(append(dst, `,"raw":"`...), r, &j.redact), '"')
+	}
+	return dst
+}
+
+// appendTrouble appends notes, the bytes left over and the error.
+func (j *NDJSON) appendTrouble(dst []byte, r *dissect.Record) []byte {
 	dst = j.appendNotes(append(dst, `,"notes":`...), r.Notes)
 	dst = append(dst, `,"rest":"`...)
 	if j.redact.HidesRest() {
@@ -158,22 +194,42 @@ func (j *NDJSON) appendFrame(dst []byte, r *dissect.Record) []byte {
 	} else {
 		dst = appendHex(dst, r.Rest)
 	}
-	dst = append(dst, '"')
-	dst = j.appendError(append(dst, `,"error":`...), r)
-	if j.o.Raw {
-		dst = append(appendRaw(append(dst, `,"raw":"`...), r, &j.redact), '"')
-	}
-	return dst
+	return j.appendError(append(dst, `","error":`...), r)
 }
 
-// appendMembers appends the nodes from index from to index to as an object.
+// appendMembers appends the nodes from index from to index to as an object. That a name
+// repeats among them is found on the way, and they are begun anew then. A set of 64 bits
+// tells almost all names apart at once.
 func (j *NDJSON) appendMembers(dst []byte, t *schema.Tree, from, to int) []byte {
-	repeats := hasRepeats(t, from, to)
+	start := len(dst)
+	dst = append(dst, '{')
+	var seen uint64
+	for i := from; i < to; i = t.Next(i) {
+		n := &t.Nodes[i]
+		if !shown(n) {
+			continue
+		}
+		name := nameOf(n)
+		bit := uint64(1) << ((uint(len(name))*7 + uint(name[0]) + 3*uint(name[len(name)-1])) & 63)
+		if seen&bit != 0 && nextNamed(t, from, i, name) < i {
+			return j.appendRepeating(dst[:start], t, from, to)
+		}
+		if seen != 0 {
+			dst = append(dst, ',')
+		}
+		seen |= bit
+		dst = j.appendValue(append(appendString(dst, name), ':'), t, i)
+	}
+	return append(dst, '}')
+}
+
+// appendRepeating is appendMembers for those of which a name repeats.
+func (j *NDJSON) appendRepeating(dst []byte, t *schema.Tree, from, to int) []byte {
 	dst = append(dst, '{')
 	first := true
 	for i := from; i < to; i = t.Next(i) {
 		n := &t.Nodes[i]
-		if !shown(n) || repeats && nextNamed(t, from, to, nameOf(n)) != i {
+		if !shown(n) || nextNamed(t, from, to, nameOf(n)) != i {
 			continue
 		}
 		if !first {
@@ -181,7 +237,7 @@ func (j *NDJSON) appendMembers(dst []byte, t *schema.Tree, from, to int) []byte 
 		}
 		first = false
 		dst = append(appendString(dst, nameOf(n)), ':')
-		if repeats && nextNamed(t, t.Next(i), to, nameOf(n)) < to {
+		if nextNamed(t, t.Next(i), to, nameOf(n)) < to {
 			dst = j.appendRepeated(dst, t, i, to)
 		} else {
 			dst = j.appendValue(dst, t, i)
@@ -201,25 +257,6 @@ func (j *NDJSON) appendRepeated(dst []byte, t *schema.Tree, i, to int) []byte {
 		dst = j.appendValue(dst, t, i)
 	}
 	return append(dst, ']')
-}
-
-// hasRepeats reports whether a name may repeat among members. A set of 64 bits
-// answers for almost all structs at once.
-func hasRepeats(t *schema.Tree, from, to int) bool {
-	var seen uint64
-	for i := from; i < to; i = t.Next(i) {
-		n := &t.Nodes[i]
-		if !shown(n) {
-			continue
-		}
-		name := nameOf(n)
-		bit := uint64(1) << ((uint(len(name))*7 + uint(name[0]) + 3*uint(name[len(name)-1])) & 63)
-		if seen&bit != 0 && nextNamed(t, from, i, name) < i {
-			return true
-		}
-		seen |= bit
-	}
-	return false
 }
 
 // nextNamed returns the index of the first shown member with this name from
@@ -450,7 +487,7 @@ func appendKeyInt(dst []byte, key string, value int64) []byte {
 	if value >= 0 && value < 10 { // most are
 		return append(dst, byte('0'+value))
 	}
-	return strconv.AppendInt(dst, value, 10)
+	return appendInt(dst, value)
 }
 
 // appendKeyNumber appends a number that counts from 1, null for 0.
@@ -492,7 +529,7 @@ func appendPackets(dst []byte, packets []int) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = strconv.AppendInt(dst, int64(n), 10)
+		dst = appendInt(dst, int64(n))
 	}
 	return append(dst, ']')
 }

@@ -12,10 +12,21 @@ import (
 
 // Opcodes counts records by message and direction. It is a Sink that prints nothing.
 type Opcodes struct {
-	rows    listing[*OpcodeCount]
+	rows    listing[*opcodeRow]
+	recent  [recentKinds]*opcodeRow
 	records int
 	bytes   int64
 	span    time.Duration
+}
+
+// recentKinds is how many kinds of records are found again without their row being looked
+// up, each at the place that its opcode, direction and transport give it.
+const recentKinds = 1 << (7 + 4)
+
+// opcodeRow is the count of one kind of record.
+type opcodeRow struct {
+	is what
+	OpcodeCount
 }
 
 // OpcodeCount is the records of one message in one direction.
@@ -57,13 +68,8 @@ func (o *Opcodes) Write(r *dissect.Record) error {
 	}
 	o.records++
 	o.bytes += int64(r.Size)
-	k := what{protocol: r.Protocol, direction: r.Direction, transport: r.Transport, opcode: r.Opcode, message: r.Message}
-	c, ok := o.rows.row(k, func() *OpcodeCount {
-		return &OpcodeCount{
-			Protocol: r.Protocol, Direction: r.Direction.String(), Transport: r.Transport.String(), Message: r.Message, Opcode: r.Opcode,
-		}
-	})
-	if !ok {
+	c := o.row(r)
+	if c == nil {
 		return nil
 	}
 	c.Size.add(r.Size, c.Count == 0)
@@ -81,10 +87,32 @@ func (o *Opcodes) Write(r *dissect.Record) error {
 	return nil
 }
 
+// row returns the row of a record, nil where there is no room for it.
+func (o *Opcodes) row(r *dissect.Record) *opcodeRow {
+	const scatter, bits = 2654435761, 7 // Knuth's: opcodes that differ in any bits go to different places
+	recent := &o.recent[uint32(r.Opcode)*scatter>>(32-bits)<<4|uint32(r.Direction)<<2|uint32(r.Transport)]
+	if c := *recent; c != nil && c.is.opcode == r.Opcode && c.is.direction == r.Direction && c.is.transport == r.Transport &&
+		c.is.message == r.Message && c.is.protocol == r.Protocol {
+		return c
+	}
+	k := what{protocol: r.Protocol, direction: r.Direction, transport: r.Transport, opcode: r.Opcode, message: r.Message}
+	c, ok := o.rows.row(k, func() *opcodeRow {
+		return &opcodeRow{k, OpcodeCount{
+			Protocol: r.Protocol, Direction: r.Direction.String(), Transport: r.Transport.String(), Message: r.Message, Opcode: r.Opcode,
+		}}
+	})
+	if !ok {
+		return nil
+	}
+	*recent = c
+	return c
+}
+
 // Fork returns a copy that counts on by itself.
 func (o *Opcodes) Fork() *Opcodes {
 	f := *o
-	f.rows.rows, f.rows.order = make(map[what]*OpcodeCount, len(o.rows.rows)), slices.Clip(o.rows.order)
+	f.recent = [recentKinds]*opcodeRow{} // they are the other's
+	f.rows.rows, f.rows.order = make(map[what]*opcodeRow, len(o.rows.rows)), slices.Clip(o.rows.order)
 	for k, c := range o.rows.rows {
 		row := *c
 		f.rows.rows[k] = &row
@@ -95,10 +123,11 @@ func (o *Opcodes) Fork() *Opcodes {
 // Report returns what was counted so far: by protocol, the commonest first.
 func (o *Opcodes) Report() *OpcodeReport {
 	r := &OpcodeReport{
-		Records: o.records, Bytes: o.bytes, Seconds: o.span.Seconds(), Unlisted: o.rows.extra,
-		Opcodes: sorted(&o.rows, func(c *OpcodeCount) int { return c.Count }),
+		Records: o.records, Bytes: o.bytes, Seconds: o.span.Seconds(), Unlisted: o.rows.extra, Opcodes: []*OpcodeCount{},
 	}
-	for _, c := range r.Opcodes {
+	for _, row := range sorted(&o.rows, func(c *opcodeRow) int { return c.Count }) {
+		c := &row.OpcodeCount
+		r.Opcodes = append(r.Opcodes, c)
 		c.Share = float64(c.Count) / float64(o.records)
 		c.Mean = float64(c.Bytes) / float64(c.Count)
 		if o.span > 0 {

@@ -112,7 +112,7 @@ func appendFlags(dst []byte, f *schema.Flags, v uint64) []byte {
 		}
 		dst = appendEscaped(dst, b.Name)
 		if b.High > b.Low {
-			dst = strconv.AppendUint(append(dst, '='), set, 10)
+			dst = appendUint(append(dst, '='), set)
 		}
 	}
 	if rest := f.Rest(v); rest != 0 {
@@ -130,9 +130,9 @@ func appendNumber(dst []byte, n *schema.Node, single bool) []byte {
 	case schema.Float:
 		return appendFloat(dst, n.Float(), single)
 	case schema.Int:
-		return strconv.AppendInt(dst, int64(n.Num), 10)
+		return appendInt(dst, int64(n.Num))
 	}
-	return strconv.AppendUint(dst, n.Num, 10)
+	return appendUint(dst, n.Num)
 }
 
 // A short text is always shown, and its length stands behind what is cut.
@@ -171,7 +171,7 @@ const shortMembers = 4
 // else as the number of its elements.
 func (t *Text) appendShortArray(dst []byte, body *schema.Tree, i int) []byte {
 	if !t.isTuple(body, i, shortMembers) {
-		return strconv.AppendInt(dst, int64(elements(body, i)), 10)
+		return appendInt(dst, int64(elements(body, i)))
 	}
 	return t.appendTuple(dst, body, i)
 }
@@ -228,7 +228,7 @@ func (t *Text) appendShortStruct(dst []byte, body *schema.Tree, i int) []byte {
 		}
 	}
 	if !flat || count > shortMembers {
-		dst = strconv.AppendInt(append(dst, '{'), int64(count), 10)
+		dst = appendInt(append(dst, '{'), int64(count))
 		return append(dst, " fields}"...)
 	}
 	dst = append(dst, '{')

@@ -4,7 +4,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"time"
 
 	"opscope/dissect"
@@ -65,7 +64,7 @@ func appendCounts(dst []byte, counts map[string]int) []byte {
 			dst = append(dst, ',')
 		}
 		dst = append(appendString(dst, name), ':')
-		dst = strconv.AppendInt(dst, int64(counts[name]), 10)
+		dst = appendInt(dst, int64(counts[name]))
 	}
 	return append(dst, '}')
 }

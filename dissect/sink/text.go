@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -196,7 +195,7 @@ func appendSessionOf(dst []byte, r *dissect.Record) []byte {
 		dst = append(dst, ' ')
 	}
 	if r.Session > 0 {
-		return strconv.AppendInt(dst, int64(r.Session), 10)
+		return appendInt(dst, int64(r.Session))
 	}
 	return append(dst, '-')
 }
@@ -249,12 +248,12 @@ func (t *Text) appendColumns(dst []byte, r *dissect.Record) []byte {
 		digits++
 	}
 	dst = t.pad(dst, sizeColumn+sizeWidth-digits)
-	dst = strconv.AppendInt(dst, int64(r.Size), 10)
+	dst = appendInt(dst, int64(r.Size))
 	if sequenced(r) {
 		dst = t.appendSequence(t.pad(dst, sequenceColumn), r)
 	}
 	if r.Envelope.Copies > 0 {
-		dst = strconv.AppendInt(append(t.pad(dst, ackColumn), "copies: "...), int64(r.Envelope.Copies), 10)
+		dst = appendInt(append(t.pad(dst, ackColumn), "copies: "...), int64(r.Envelope.Copies))
 	}
 	if r.Ack.State != dissect.AckNone {
 		dst = append(t.pad(dst, ackColumn), r.Ack.State.String()...)
@@ -298,7 +297,7 @@ func (t *Text) appendSequence(dst []byte, r *dissect.Record) []byte {
 		t.value = append(t.value, '?')
 	}
 	if r.Envelope.Seq >= 0 {
-		t.value = strconv.AppendInt(append(t.value, ' '), int64(r.Envelope.Seq), 10)
+		t.value = appendInt(append(t.value, ' '), int64(r.Envelope.Seq))
 	}
 	from, hidden := len(dst), t.hidden
 	switch mode := r.Envelope.Mode; {
@@ -310,8 +309,8 @@ func (t *Text) appendSequence(dst []byte, r *dissect.Record) []byte {
 		dst = t.appendMode(dst, r.Protocol, mode)
 	}
 	const room, leastMode = ackColumn - sequenceColumn - 1, 2
-	if t.o.Verbosity == 0 {
-		dst, _ = cut(dst, from, max(room-len(t.value), leastMode))
+	if limit := max(room-len(t.value), leastMode); t.o.Verbosity == 0 && len(dst)-from > limit {
+		dst, _ = cut(dst, from, limit)
 		t.hidden = hidden + len(dst) - from - columns(dst[from:])
 	}
 	return append(dst, t.value...)
@@ -322,7 +321,7 @@ func (t *Text) appendMode(dst []byte, protocol string, mode int) []byte {
 	if name := t.modes.NameOf(uint64(mode)); name != "" {
 		return t.escaped(dst, name)
 	}
-	return strconv.AppendInt(append(dst, "mode "...), int64(mode), 10)
+	return appendInt(append(dst, "mode "...), int64(mode))
 }
 
 // learnProtocol looks up what the lines of a protocol's records need of its schema.

@@ -3,12 +3,64 @@ package sink
 import (
 	"bytes"
 	"math"
+	"math/bits"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
 	"opscope/schema"
 )
+
+// hundreds is the two digits of each number below a hundred.
+var hundreds = func() (table [200]byte) {
+	for v := range 100 {
+		table[2*v], table[2*v+1] = byte('0'+v/10), byte('0'+v%10)
+	}
+	return table
+}()
+
+// powers are the powers of ten that fit in 64 bits.
+var powers = func() (table [20]uint64) {
+	for i, v := 0, uint64(1); i < len(table); i, v = i+1, 10*v {
+		table[i] = v
+	}
+	return table
+}()
+
+// appendUint appends a number in decimal digits. They are written where they belong, which
+// strconv does not do; every line has a dozen numbers.
+func appendUint(dst []byte, v uint64) []byte {
+	switch {
+	case v < 10:
+		return append(dst, byte('0'+v))
+	case v < 100:
+		return append(dst, hundreds[2*v], hundreds[2*v+1])
+	}
+	digits := bits.Len64(v) * 1233 >> 12 // about log10: too small by one, or right
+	if v >= powers[digits] {
+		digits++
+	}
+	at := len(dst) + digits
+	dst = slices.Grow(dst, digits)[:at]
+	for ; v >= 100; v /= 100 {
+		at -= 2
+		dst[at], dst[at+1] = hundreds[2*(v%100)], hundreds[2*(v%100)+1]
+	}
+	dst[at-1] = byte('0' + v%10)
+	if v >= 10 {
+		dst[at-2] = byte('0' + v/10)
+	}
+	return dst
+}
+
+// appendInt appends a number with its sign.
+func appendInt(dst []byte, v int64) []byte {
+	if v < 0 {
+		return appendUint(append(dst, '-'), -uint64(v))
+	}
+	return appendUint(dst, uint64(v))
+}
 
 // negativeZero is the bits of a float that is written as -0.
 const negativeZero = 1 << 63
@@ -27,7 +79,7 @@ func appendFloat(dst []byte, v float64, single bool) []byte {
 	}
 	switch {
 	case whole && v == math.Trunc(v) && math.Float64bits(v) != negativeZero:
-		return strconv.AppendInt(dst, int64(v), 10)
+		return appendInt(dst, int64(v))
 	case small && v != 0 || size >= 1e21:
 		return strconv.AppendFloat(dst, v, 'e', -1, bits)
 	}
@@ -37,7 +89,7 @@ func appendFloat(dst []byte, v float64, single bool) []byte {
 // appendMillis appends a duration that is not negative as milliseconds, exactly
 // and without zeros at its end.
 func appendMillis(dst []byte, d time.Duration) []byte {
-	dst = strconv.AppendInt(dst, int64(d/time.Millisecond), 10)
+	dst = appendInt(dst, int64(d/time.Millisecond))
 	rest := int(d % time.Millisecond)
 	if rest == 0 {
 		return dst
@@ -64,7 +116,7 @@ func appendRounded(dst []byte, v float64, single bool) []byte {
 		dst = append(dst, '-')
 	}
 	n := uint64(math.Round(size * float64(unit)))
-	dst = strconv.AppendUint(dst, n/unit, 10)
+	dst = appendUint(dst, n/unit)
 	nano := int(n % unit * (uint64(time.Second) / unit))
 	if nano == 0 {
 		return dst
@@ -146,7 +198,7 @@ func appendGUID(dst, b []byte) []byte {
 // appendIPv4 appends a 32-bit number as a dotted address.
 func appendIPv4(dst []byte, v uint64) []byte {
 	for shift := 24; shift >= 0; shift -= 8 {
-		dst = strconv.AppendUint(dst, v>>uint(shift)&0xff, 10)
+		dst = appendUint(dst, v>>uint(shift)&0xff)
 		if shift > 0 {
 			dst = append(dst, '.')
 		}
@@ -157,7 +209,7 @@ func appendIPv4(dst []byte, v uint64) []byte {
 // appendCount appends a number with a comma between groups of three digits.
 func appendCount(dst []byte, n int64) []byte {
 	start := len(dst)
-	dst = strconv.AppendInt(dst, n, 10)
+	dst = appendInt(dst, n)
 	if n < 0 {
 		start++
 	}

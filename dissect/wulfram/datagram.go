@@ -116,7 +116,7 @@ type reading struct {
 // frame reads the envelope that a mode gives. left is how many bytes the datagram
 // had from here on, on the wire.
 func (c *conversation) frame(m mode, data []byte, left int) reading {
-	rd := reading{mode: m, envelope: c.udp.Modes[int(m.number)], frame: schema.Frame{Seq: -1, Length: -1}, end: len(data)}
+	rd := reading{mode: m, envelope: c.envelope(m), frame: schema.Frame{Seq: -1, Length: -1}, end: len(data)}
 	if rd.envelope == nil {
 		rd.err = &wire.Error{Layer: c.schema.Name, Path: "envelope", Size: len(data),
 			Want: "a mode whose header is known", Got: "mode " + strconv.Itoa(int(m.number)), Kind: wire.Malformed}
@@ -138,6 +138,14 @@ func (c *conversation) frame(m mode, data []byte, left int) reading {
 		rd.end = rd.frame.Size
 	}
 	return rd
+}
+
+// envelope returns the envelope of a mode, nil for a mode whose header is not known.
+func (c *conversation) envelope(m mode) *schema.Envelope {
+	if uint(m.number) < uint(len(c.envelopes)) {
+		return c.envelopes[m.number]
+	}
+	return c.udp.Modes[int(m.number)]
 }
 
 // try reads a record without a trace, to see whether a mode fits it.

@@ -128,7 +128,10 @@ func (Protocol) Open(s *dissect.Session) dissect.Conversation {
 	p := s.Schema()
 	c := &conversation{session: s, schema: p, scratch: s.Scratch(), tcp: p.Framing("tcp"), udp: p.Framing("udp")}
 	c.state = p.NewState()
-	c.sequenced = c.udp.Modes[1]
+	for m := range c.envelopes {
+		c.envelopes[m] = c.udp.Modes[m]
+	}
+	c.sequenced = c.envelopes[1]
 	c.client.init(c, schema.Client)
 	c.server.init(c, schema.Server)
 	return c
@@ -143,7 +146,8 @@ type conversation struct {
 	udp     *schema.Framing
 	state   *schema.State
 
-	sequenced *schema.Envelope // of modes 1 and 3
+	envelopes [4]*schema.Envelope // by mode, the least ones
+	sequenced *schema.Envelope    // of modes 1 and 3
 
 	client, server half
 	key            string // of the session, which the client echoes over UDP
