@@ -130,6 +130,7 @@ func TestDirectoryOfLinks(t *testing.T) {
 // TestDirectoryUnreadable reads a directory with what nobody may read: it says so, and reads
 // the others.
 func TestDirectoryUnreadable(t *testing.T) {
+	asOwner(t)
 	dir := t.TempDir()
 	plant(t, dir, map[string][]byte{"1.pcap": plainSession(), "closed/2.pcap": plainSession(), "secret.pcap": plainSession(), "9.pcap": plainSession()})
 	for _, name := range []string{"closed", "secret.pcap"} {
@@ -141,7 +142,7 @@ func TestDirectoryUnreadable(t *testing.T) {
 	if _, err := os.ReadDir(filepath.Join(dir, "closed")); err == nil {
 		t.Skip("this user, or this system, may read everything")
 	}
-	r := opscope(t, "decode", dir)
+	r := opscope(t, "decode", "-j", "1", dir) // on this thread
 	if got := strings.Join(headings(r.out, dir), " "); got != "1.pcap 9.pcap closed secret.pcap" {
 		t.Errorf("read %s", got)
 	}
