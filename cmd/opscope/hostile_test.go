@@ -174,7 +174,7 @@ func TestFlowsThatNeverEnd(t *testing.T) {
 		args[1] = "flows=6553"
 	}
 	m := play(flows, args...)
-	m.bounded(t, 640*mebi)
+	m.bounded(t, 768*mebi)
 	most := map[bool]int{true: 65536, false: 6553}[flows > 65536]
 	if got := m.summary["limits"].(map[string]any)["flows"]; got != float64(flows-most) || m.code != exitDone {
 		t.Errorf("exit code %d, %v flows evicted, want %d", m.code, got, flows-most)
@@ -234,7 +234,7 @@ func TestFlowsBetweenTwoHosts(t *testing.T) {
 						binary.BigEndian.PutUint16(b[14+20:], uint16(1000+n/again))
 						return b
 					}), "--protocol", known.Name, "--hold", "2s")
-					if m.code != exitDone || m.rss > 640*mebi {
+					if m.code != exitDone || m.rss > 768*mebi {
 						t.Errorf("exit code %d, %d MiB, %q", m.code, m.rss/mebi, m.err)
 					}
 					t.Logf("%d flows: %v, %d MiB", flows, m.cpu, m.rss/mebi)
