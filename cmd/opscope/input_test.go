@@ -333,7 +333,7 @@ func TestFlipped(t *testing.T) {
 	data := readFile(t, sessionCapture)
 	step := 31
 	if testing.Short() || raceDetector {
-		step = 211
+		step = 331
 	}
 	var places []int
 	for n := 0; n < len(data); n += step {
