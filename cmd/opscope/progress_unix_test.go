@@ -139,6 +139,9 @@ func TestProgressMessage(t *testing.T) {
 	if code != exitInput {
 		t.Errorf("exit code %d", code)
 	}
+	if before, _, _ := strings.Cut(text, "records/s"); strings.Contains(before, "[") {
+		t.Errorf("something else tells of the progress: %q", before)
+	}
 	if !strings.Contains(text, "\ropscope: "+bad+": not a capture") {
 		t.Errorf("the message begins no line: %.2000q", text)
 	}
