@@ -30,6 +30,9 @@ type Decoder struct {
 	Envelope *Envelope
 	// Short is the kind of error that running out of data makes.
 	Short wire.Kind
+	// Elements is how many elements of an array the tree gets; the others are read, and
+	// counted in the array's node. 0 stands for all.
+	Elements int
 
 	// End is where the body ended, padding included, in bits from the start of
 	// the tree's data.
@@ -517,10 +520,13 @@ func (d *Decoder) array(o *op, off int) bool {
 	}
 	i := len(d.t.Nodes)
 	d.add(o.field, Array, off)
-	outer := d.m.index
+	outer, skims := d.m.index, d.skims
+	passed := uint64(0)
 	ok := true
 	for k := int64(0); k < count && ok; k++ {
 		d.m.index = k
+		d.skims = d.skims || d.Elements > 0 && k >= int64(d.Elements)
+		before := d.skimmed
 		if o.each != nil {
 			d.m.index = int64(bits.TrailingZeros64(mask))
 			mask &= mask - 1
@@ -528,9 +534,15 @@ func (d *Decoder) array(o *op, off int) bool {
 		if ok = d.one(o.body[0]) && (d.values() <= d.bounds.Values || d.few()); !ok {
 			d.r.Err().Within("[" + strconv.FormatInt(k, 10) + "]")
 		}
+		if d.skims && d.skimmed > before {
+			passed++
+		}
 	}
-	d.m.index = outer
-	d.close(i)
+	d.m.index, d.skims = outer, skims
+	if !skims {
+		d.t.Nodes[i].Num = passed
+		d.close(i)
+	}
 	return ok
 }
 

@@ -215,11 +215,16 @@ func (d *Decoder) repeat(o *op, count int) bool {
 		d.skimmed += 1 + count*each
 		return true
 	}
-	nodes := d.t.extend(1 + count*each)
+	made := count
+	if d.Elements > 0 {
+		made = min(count, d.Elements)
+	}
+	d.skimmed += (count - made) * each
+	nodes := d.t.extend(1 + made*each)
 	nodes[0].begin(o.field, Array, base, count*s.bits)
-	nodes[0].Size = int32(count * each)
+	nodes[0].Num, nodes[0].Size = uint64(count-made), int32(made*each)
 	nodes = nodes[1:]
-	for range count {
+	for range made {
 		if each > len(s.run) {
 			nodes[0].begin(element.field, Struct, base, s.bits)
 			nodes[0].Size = int32(len(s.run))

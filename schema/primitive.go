@@ -343,7 +343,9 @@ func decodeDecimalTo(d *Decoder, o *op, off int) bool {
 	}
 	v, good := decimal(text)
 	if !good {
-		if !d.skims {
+		if d.skims {
+			d.skimmed--
+		} else {
 			d.t.Nodes = d.t.Nodes[:len(d.t.Nodes)-1]
 		}
 		d.r.Seek(off)
