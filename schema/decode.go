@@ -47,10 +47,10 @@ type Decoder struct {
 	t       *Tree
 	far     int // where reading left off to go on elsewhere, at the furthest
 	missing bool
-	skims   bool   // no node is made
-	skimmed int    // values of the body that are not in the tree
-	unseen  []Node // these, in turn
-	empty   Tree   // of a body that is skimmed
+	skims   bool    // no node is made
+	skimmed int     // values of the body that are not in the tree
+	unseen  [4]Node // these, in turn
+	empty   Tree    // of a body that is skimmed
 
 	proto  protoWalk
 	bounds Bounds
@@ -159,7 +159,11 @@ func (d *Decoder) remark(code, text string) {
 // add appends the node of a field that began at a bit and ends here. It is valid until
 // the next one.
 func (d *Decoder) add(f *Field, kind ValueKind, off int) *Node {
-	n := &d.room(1)[0]
+	if d.skims {
+		d.skimmed++
+		return &d.unseen[0]
+	}
+	n := &d.t.extend(1)[0]
 	n.begin(f, kind, off, d.r.Pos()-off)
 	return n
 }
