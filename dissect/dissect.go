@@ -363,12 +363,12 @@ type Look uint8
 // How one looks at bodies.
 const (
 	LookWhole   Look = iota
-	LookOutline      // at OutlineElements elements of an array, and at the number of the others
+	LookOutline      // at arrays of less than OutlineValues, and at the number of elements of others
 	LookNothing      // at no value
 )
 
-// OutlineElements is more elements of an array than fit on a line.
-const OutlineElements = 5
+// OutlineValues is more values of an array than a line shows.
+const OutlineValues = 5
 
 // Sink takes records and writes them somewhere.
 type Sink interface {

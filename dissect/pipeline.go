@@ -219,11 +219,11 @@ type Scratch struct {
 // the whole of it if the session itself does. All that Decoder tells is the same.
 func (s *Scratch) Body(p *schema.Protocol, message string, l *schema.Layout, t *schema.Tree, from, to int, whole bool) *wire.Error {
 	d := &s.Decoder
-	d.Elements = 0
+	d.Outline = 0
 	switch {
 	case whole || s.look == LookWhole:
 	case s.look == LookOutline:
-		d.Elements = OutlineElements
+		d.Outline = OutlineValues
 	default:
 		return d.Skim(p, message, l, t.Data, from, to)
 	}

@@ -30,9 +30,9 @@ type Decoder struct {
 	Envelope *Envelope
 	// Short is the kind of error that running out of data makes.
 	Short wire.Kind
-	// Elements is how many elements of an array the tree gets; the others are read, and
-	// counted in the array's node. 0 stands for all.
-	Elements int
+	// Outline is how many nodes of an array suffice: where the tree has as many, what
+	// elements follow are read, and counted in the array's node. 0 stands for all.
+	Outline int
 
 	// End is where the body ended, padding included, in bits from the start of
 	// the tree's data.
@@ -529,7 +529,7 @@ func (d *Decoder) array(o *op, off int) bool {
 	ok := true
 	for k := int64(0); k < count && ok; k++ {
 		d.m.index = k
-		d.skims = d.skims || d.Elements > 0 && k >= int64(d.Elements)
+		d.skims = d.skims || d.Outline > 0 && len(d.t.Nodes)-i > d.Outline
 		before := d.skimmed
 		if o.each != nil {
 			d.m.index = int64(bits.TrailingZeros64(mask))

@@ -222,8 +222,8 @@ func (d *Decoder) repeat(o *op, count int) bool {
 		return true
 	}
 	made := count
-	if d.Elements > 0 {
-		made = min(count, d.Elements)
+	if d.Outline > 0 {
+		made = min(count, (d.Outline+each-1)/each)
 	}
 	d.skimmed += (count - made) * each
 	nodes := d.t.extend(1 + made*each)

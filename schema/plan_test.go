@@ -147,18 +147,18 @@ func outlineOf(nodes []namedNode, most int) (list []namedNode) {
 		n := nodes[0]
 		inside := nodes[1 : 1+n.Size]
 		nodes = nodes[1+n.Size:]
-		if n.Kind == Array && !n.Kept {
-			elements, kept := 0, 0
-			for k := 0; k < len(inside); k += 1 + int(inside[k].Size) {
-				if elements++; elements <= most {
-					kept = k + 1 + int(inside[k].Size)
-				}
+		var kept []namedNode
+		for len(inside) > 0 {
+			next := 1 + inside[0].Size
+			if n.Kind == Array && !n.Kept && len(kept) >= most {
+				n.Num++
+			} else {
+				kept = append(kept, outlineOf(inside[:next], most)...)
 			}
-			inside, n.Num = inside[:kept], uint64(max(0, elements-most))
+			inside = inside[next:]
 		}
-		inside = outlineOf(inside, most)
-		n.Size = int32(len(inside))
-		list = append(append(list, n), inside...)
+		n.Size = int32(len(kept))
+		list = append(append(list, n), kept...)
 	}
 	return list
 }
@@ -252,9 +252,9 @@ func TestEveryWayOfDecodingTellsTheSame(t *testing.T) {
 						if skimmed.nodes = got.nodes; !reflect.DeepEqual(skimmed, got) {
 							t.Fatalf("%s: %x from bit %d: skimmed\n%+v, decoded\n%+v", packet.Name, data, from, skimmed, got)
 						}
-						d.Elements = 2
+						d.Outline = 3
 						outlined := d.outcome(p, l, data, from, false)
-						if d.Elements = 0; !slices.Equal(plainly(outlined.nodes), outlineOf(plainly(got.nodes), 2)) {
+						if d.Outline = 0; !slices.Equal(plainly(outlined.nodes), outlineOf(plainly(got.nodes), 3)) {
 							t.Fatalf("%s: %x from bit %d: outlined\n%+v, decoded\n%+v", packet.Name, data, from, outlined, got)
 						}
 						if outlined.nodes = got.nodes; !reflect.DeepEqual(outlined, got) {

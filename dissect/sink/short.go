@@ -165,7 +165,7 @@ func (t *Text) appendQuoted(dst []byte, body *schema.Tree, i, limit int) []byte 
 
 // shortMembers is how many members of a struct or array a line shows; larger
 // ones are only counted.
-const shortMembers = dissect.OutlineElements - 1
+const shortMembers = dissect.OutlineValues - 1
 
 // appendShortArray appends an array: a few numbers as (1.5, 2, 3), anything
 // else as the number of its elements.
