@@ -715,8 +715,8 @@ func (m *machine) evalEntry(e *expr, key int64) number {
 	if q := m.quantised(e.table, key); q != nil && q.whole && e.col == 0 {
 		return integer(int64(q.a))
 	}
-	if f := m.entry(e.table, key); f != nil && e.col < len(f.numbers) {
-		return f.numbers[e.col]
+	if f := m.entry(e.table, key); f != nil && e.col < len(f.Values) {
+		return real(f.Values[e.col])
 	}
 	return number{}
 }

@@ -46,8 +46,6 @@ type Entry struct {
 	Texts  []string  // as they stood on the wire, where a number was text; may be nil
 	Origin Origin
 	Packet int // number of the packet that taught it, 0 for none
-
-	numbers []number // Values, as expressions see them
 }
 
 // Table is a learned table: entries by key, each with its origin. A Table that
@@ -99,10 +97,6 @@ func (t *Table) Get(key int64) *Entry {
 
 // Set puts an entry in place.
 func (t *Table) Set(key int64, e Entry) {
-	e.numbers = make([]number, len(e.Values))
-	for i, v := range e.Values {
-		e.numbers[i] = real(v)
-	}
 	if t.shared {
 		t.unshare()
 	}
