@@ -178,8 +178,8 @@ func NewSequenceStream(h *Hold, rules Rules, joined bool) *SequenceStream {
 
 // Reset starts anew, as for a new session: nothing that was sent before counts.
 func (s *SequenceStream) Reset(joined bool) {
-	for s.history.oldest != nil {
-		s.forget(s.history.oldest)
+	for s.history.count > 0 {
+		s.forget(0)
 	}
 	s.cut = false
 	s.ignored, s.unseen = s.ignored[:0], s.unseen[:0]
@@ -209,22 +209,21 @@ func (s *SequenceStream) Evicted() int { return s.evicted }
 // a copy, without the sequence; it is not kept. r is not pushed yet; where records
 // are acknowledged its state is set, so that the Hold knows whether it waits.
 func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Disposition {
-	e := s.blank(r.Session)
-	now := momentOf(r.Time)
-	e.seq, e.opcode, e.message, e.packet = seq, r.Opcode, r.Message, r.LastPacket()
-	e.time, e.last, e.shown = now, now, c == CaptureCopy
-	e.sum, e.size = maphash.Bytes(s.hold.seed, payload), len(payload)
+	e := sent{
+		seq: seq, opcode: r.Opcode, message: r.Message, packet: r.LastPacket(), time: momentOf(r.Time), shown: c == CaptureCopy,
+		sum: maphash.Bytes(s.hold.seed, payload), size: len(payload),
+	}
 	r.Stream = s.run
-	first, same := s.earlier(e)
+	first, same := s.earlier(&e)
 	if first == nil && s.cut {
 		s.forgetOver(seq)
 	}
 	e.copy = first != nil
 
-	d := s.arrive(r, e, first)
+	d := s.arrive(r, &e, first)
 	switch {
 	case first == nil:
-		s.remarkFirst(r, e, c)
+		s.remarkFirst(r, &e, c)
 	case c == CaptureCopy:
 		r.note("duplicate", packetText("same as", first))
 	case same == nil:
@@ -237,10 +236,10 @@ func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Dis
 		r.note("retransmission", packetText("same bytes as", same))
 	}
 	if first != nil && !e.shown {
-		s.history.flight.again(first, now)
+		s.history.again(first, e.time)
 	}
-	s.expect(r, e, first)
-	s.remember(r, e)
+	s.expect(r, &e, first)
+	s.remember(r, &e)
 	return d
 }
 
@@ -250,8 +249,9 @@ func (s *SequenceStream) earlier(e *sent) (first, same *sent) {
 	if s.rules.Serial.Less(s.top, e.seq) { // the usual case: all are older
 		return nil, nil
 	}
-	for o := *s.history.with(e.seq); o != nil; o = o.twin {
-		if o.seq != e.seq || o.over && !o.equal(e) {
+	for twins := s.history.with(e.seq); twins != 0; twins = twins.rest() {
+		o := s.history.at(twins.first())
+		if o.over && !o.equal(e) {
 			continue
 		}
 		if first == nil {
@@ -414,16 +414,15 @@ func (s *SequenceStream) remarkFirst(r *Record, e *sent, c Copy) {
 	if !s.rules.Acknowledged {
 		return
 	}
-	flight := &s.history.flight
-	flight.at(e.time)
-	if rebuilt := flight.equal(e); rebuilt != nil {
+	flight := s.history.inFlight(e.time)
+	if rebuilt := s.history.latestEqual(e, flight); rebuilt != nil && e.size > 0 {
 		r.note("same_payload_new_sequence", packetText("same payload as", rebuilt)+
 			sequenceText(", ", rebuilt.seq))
 	}
-	inFlight := 1 + flight.count
+	inFlight := 1 + flight.count()
 	deaf := s.joined && !s.answered // perhaps only one direction was captured
 	if s.rules.InFlight > 0 && inFlight > s.rules.InFlight && !deaf {
-		r.note("too_many_in_flight", strconv.Itoa(inFlight)+" without acknowledgement")
+		r.note("too_many_in_flight", inFlightTexts[inFlight])
 	}
 }
 
@@ -445,30 +444,24 @@ func (s *SequenceStream) expect(r *Record, e, first *sent) {
 	r.Ack = Ack{State: e.state, By: e.by, RTT: openRTT}
 }
 
-// blank returns an empty record to remember. One more than a stream remembers is part of
-// what the stream itself takes.
-func (s *SequenceStream) blank(session int) *sent {
-	e, made := s.history.blank()
-	if n := s.history.count; made && n < s.size() {
-		cost := 1
-		if n == 0 {
-			cost += streamCost
-		}
-		s.hold.remember(session, cost)
-	}
-	return e
-}
-
 // remember keeps e, in the place of the oldest if there are too many.
 func (s *SequenceStream) remember(r *Record, e *sent) {
-	if h := &s.history; h.count == s.size() {
-		if h.oldest.state == AckPending {
+	h := &s.history
+	if h.count == s.size() {
+		if h.at(0).state == AckPending {
 			s.evicted++
 		}
-		s.forget(h.oldest)
+		s.forget(0)
 	}
-	s.history.add(e)
-	s.hold.Follow(r, &e.ticket)
+	first := h.made == 0
+	kept, grown := h.add(e)
+	switch {
+	case first:
+		s.hold.remember(r.Session, 1+streamCost)
+	case grown:
+		s.hold.remember(r.Session, 1)
+	}
+	s.hold.Follow(r, &kept.ticket)
 	if s.rules.Serial.Less(s.top, e.seq) {
 		s.top = e.seq
 	}
@@ -483,20 +476,23 @@ func (s *SequenceStream) size() int {
 	return historySize
 }
 
-// forget drops a record.
-func (s *SequenceStream) forget(e *sent) {
-	s.hold.Forget(&e.ticket)
-	s.history.remove(e)
+// forget drops the record of some age. Older ones move up, which are rarely any.
+func (s *SequenceStream) forget(age int) {
+	h := &s.history
+	s.hold.Forget(&h.at(age).ticket)
+	for ; age > 0; age-- {
+		s.hold.moved(&h.moveUp(age - 1).ticket)
+	}
+	h.dropOldest()
 }
 
 // forgetOver drops those with this sequence that are over.
 func (s *SequenceStream) forgetOver(seq uint64) {
-	for e := *s.history.with(seq); e != nil; {
-		twin := e.twin
-		if e.over && e.seq == seq {
-			s.forget(e)
+	for twins := s.history.with(seq); twins != 0; {
+		age := twins.last() // NB: which leaves the ages of the older ones as they are
+		if twins ^= 1 << age; s.history.at(age).over {
+			s.forget(age)
 		}
-		e = twin
 	}
 }
 
@@ -536,8 +532,9 @@ func (s *SequenceStream) Acknowledged(r *Record, seq uint64) Verdict {
 
 // resolve has r acknowledge all copies that wait for it.
 func (s *SequenceStream) resolve(r *Record, seq uint64, rtt time.Duration) {
-	for e := *s.history.with(seq); e != nil; e = e.twin {
-		if e.seq != seq || e.state != AckPending {
+	for twins := s.history.with(seq); twins != 0; twins = twins.rest() {
+		e := s.history.at(twins.first())
+		if e.state != AckPending {
 			continue
 		}
 		a := Ack{State: AckAcked, By: r.LastPacket(), RTT: rtt}
@@ -551,10 +548,8 @@ func (s *SequenceStream) resolve(r *Record, seq uint64, rtt time.Duration) {
 
 // copies returns the first record with this sequence, and how often it was sent.
 func (s *SequenceStream) copies(seq uint64) (first *sent, n int) {
-	for e := *s.history.with(seq); e != nil; e = e.twin {
-		if e.seq != seq {
-			continue
-		}
+	for twins := s.history.with(seq); twins != 0; twins = twins.rest() {
+		e := s.history.at(twins.first())
 		if first == nil {
 			first = e
 		}
@@ -570,7 +565,7 @@ func (s *SequenceStream) acknowledgedUnseen(r *Record, seq uint64) Verdict {
 	serial := s.rules.Serial
 	before := s.started && serial.Less(seq, s.first)
 	near := s.rules.InFlight == 0 || serial.Diff(seq, s.first) >= -int64(s.rules.InFlight)
-	forgotten := s.history.count == s.size() && serial.Less(seq, s.history.oldest.seq)
+	forgotten := s.history.count == s.size() && serial.Less(seq, s.history.at(0).seq)
 	if _, ok := s.ignored.find(seq); ok {
 		return AcksIgnored
 	}
@@ -612,8 +607,8 @@ func (s *SequenceStream) Ignore(r *Record, seq uint64) {
 	if s.rules.Delivery != Ordered || !s.rules.Serial.Contains(seq) {
 		return
 	}
-	for e := *s.history.with(seq); e != nil; e = e.twin {
-		if e.seq == seq && e.state == AckPending {
+	for twins := s.history.with(seq); twins != 0; twins = twins.rest() {
+		if e := s.history.at(twins.first()); e.state == AckPending {
 			s.history.settle(e, AckIgnored, r.LastPacket())
 			s.hold.Resolve(&e.ticket, Ack{State: AckIgnored, By: e.by, RTT: openRTT}, nil)
 		}
@@ -638,7 +633,8 @@ func (s *SequenceStream) SetStart(r *Record, start uint64) {
 	if s.rules.Delivery != Latest || !serial.Contains(start) {
 		return
 	}
-	for e := s.history.oldest; e != nil; e = e.next {
+	for age := range s.history.count {
+		e := s.history.at(age)
 		e.over = e.over || !serial.Less(e.seq, start)
 	}
 	s.cut = true
@@ -676,6 +672,15 @@ func (r *Record) LastPacket() int {
 	}
 	return r.Packets[len(r.Packets)-1]
 }
+
+// inFlightTexts say how many records wait, up to one more than a stream remembers. A stream
+// that nobody answers has one with each record.
+var inFlightTexts = func() (texts [historySize + 2]string) {
+	for n := range texts {
+		texts[n] = strconv.Itoa(n) + " without acknowledgement"
+	}
+	return texts
+}()
 
 // packetText names the packet of e.
 func packetText(what string, e *sent) string { return what + " packet " + strconv.Itoa(e.packet) }
