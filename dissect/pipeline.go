@@ -46,8 +46,8 @@ type Options struct {
 	File   int // index of the first capture among the inputs
 	Limits Limits
 	Check  bool // tell of each packet with a wrong checksum
-	// Skim says that nobody looks at the values of bodies, which need not be there where no
-	// session learns from them. All else of a record is the same.
+	// Skim says that nobody looks at the values of bodies and envelopes, Body and Head, which
+	// need not be there where no session learns from them. All else of a record is the same.
 	Skim bool
 	// Traffic takes what the packets of each flow amounted to, once it is forgotten, its
 	// session begins anew, or the capture ends; nil for nobody. It is valid during the call.

@@ -514,7 +514,9 @@ func (s *SequenceStream) remember(r *Record, e *sent) {
 	kept := s.free[last]
 	s.free = s.free[:last]
 	*kept = *e
-	s.hold.Follow(r, &kept.ticket)
+	if s.rules.Acknowledged {
+		s.hold.Follow(r, &kept.ticket)
+	}
 	s.sent = append(s.sent, kept)
 	if kept.state == AckPending {
 		s.pending++

@@ -298,7 +298,12 @@ func (c *conversation) body(r *dissect.Record, d dissect.Direction, t schema.Tra
 	r.Layout = layouts[best]
 	w := &c.scratch.Decoder
 	w.State, w.Short = c.state, short
-	err := w.Decode(c.schema, p.Name, r.Layout, &r.Body, 8, 8*len(data))
+	var err *wire.Error
+	if c.scratch.Skim && !reads(p, d) {
+		err = w.Skim(c.schema, p.Name, r.Layout, data, 8, 8*len(data))
+	} else {
+		err = w.Decode(c.schema, p.Name, r.Layout, &r.Body, 8, 8*len(data))
+	}
 	for _, m := range w.Remarks {
 		r.Note(m.Code, m.Text)
 	}
@@ -318,6 +323,15 @@ func (c *conversation) body(r *dissect.Record, d dissect.Direction, t schema.Tra
 		r.Note("trailing_bytes", "")
 	}
 	c.remark(r, d)
+}
+
+// reads reports whether the session itself looks at the values of a packet.
+func reads(p *schema.Packet, d dissect.Direction) bool {
+	switch p.Opcode {
+	case cpSequence, spSequence, spSCSequence, spGeneric32:
+		return true
+	}
+	return lessons[d][byte(p.Opcode)] != nil || p.Secret()
 }
 
 // unread shows a packet without a layout as bytes.
