@@ -364,7 +364,7 @@ type Look uint8
 const (
 	LookWhole   Look = iota
 	LookOutline      // at arrays of less than OutlineValues, and at the number of elements of others
-	LookNothing      // at no value
+	LookNothing      // at no value of a body or an envelope
 )
 
 // OutlineValues is more values of an array than a line shows.

@@ -215,19 +215,20 @@ type Scratch struct {
 	look Look
 }
 
-// Body decodes a body into t as schema.Decoder.Decode does, as far as anybody looks at it:
-// the whole of it if the session itself does. All that Decoder tells is the same.
+// Body decodes a body or an envelope into t as schema.Decoder.Decode does, as far as anybody
+// looks at it: the whole of it if the session itself does. All that Decoder tells is the same.
 func (s *Scratch) Body(p *schema.Protocol, message string, l *schema.Layout, t *schema.Tree, from, to int, whole bool) *wire.Error {
 	d := &s.Decoder
-	d.Outline = 0
 	switch {
 	case whole || s.look == LookWhole:
-	case s.look == LookOutline:
-		d.Outline = OutlineValues
-	default:
+		return d.Decode(p, message, l, t, from, to)
+	case s.look == LookNothing:
 		return d.Skim(p, message, l, t.Data, from, to)
 	}
-	return d.Decode(p, message, l, t, from, to)
+	d.Outline = OutlineValues
+	err := d.Decode(p, message, l, t, from, to)
+	d.Outline = 0
+	return err
 }
 
 type portKey struct {

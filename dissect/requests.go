@@ -173,23 +173,28 @@ func (q *Requests) answer(r *Record, i int) bool {
 
 // AnsweredUpTo takes an answer to all requests whose keys, which are sequences, are not
 // behind one. r.Acks names the furthest on that had none yet; it stays as it is where
-// there is none.
+// there is none. What has had its answer is forgotten: nothing asks for it again.
 func (q *Requests) AnsweredUpTo(r *Record, s reassembly.Serial, seq uint64) {
 	var last *request
-	q.skip()
-	for _, e := range q.list[q.done:] {
-		if e.by != 0 || s.Less(seq, e.key) {
+	waiting := q.list[:0]
+	for _, e := range q.list {
+		switch {
+		case e.by != 0:
+		case s.Less(seq, e.key):
+			waiting = append(waiting, e)
 			continue
+		default:
+			q.resolve(r, e, roundTrip(e.time, momentOf(r.Time)))
+			if last == nil || s.Less(last.key, e.key) {
+				last = e
+				r.acks(e, AcksNew, roundTrip(e.time, momentOf(r.Time)))
+				r.Acks.Seq = int(e.key)
+			}
 		}
-		if last == nil || s.Less(last.key, e.key) {
-			last = e
-		}
-		q.resolve(r, e, roundTrip(e.time, momentOf(r.Time)))
+		q.hold.Forget(&e.ticket)
+		q.free = append(q.free, e)
 	}
-	if last != nil {
-		r.acks(last, AcksNew, roundTrip(last.time, momentOf(r.Time)))
-		r.Acks.Seq = int(last.key)
-	}
+	q.list, q.done = waiting, 0
 }
 
 // Unasked notes on an answer that the capture does not hold what it answers.

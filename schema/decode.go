@@ -92,7 +92,7 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 // Remarks and Missing. The data is not kept.
 func (d *Decoder) Skim(p *Protocol, message string, l *Layout, data []byte, from, to int) *wire.Error {
 	d.empty.Reset(data)
-	d.skims = l.proto == nil // what is repeated and what is absent is told by the nodes
+	d.skims = true
 	err := d.Decode(p, message, l, &d.empty, from, to)
 	d.skims, d.empty.Data = false, nil
 	return err
