@@ -29,7 +29,7 @@ type Requests struct {
 type early struct {
 	key    uint64
 	packet int
-	time   time.Time
+	time   moment
 }
 
 // request is a packet that waits for its answer, or has had it.
@@ -39,7 +39,7 @@ type request struct {
 	opcode  int
 	message string
 	packet  int
-	time    time.Time
+	time    moment
 	by      int // packet of the answer, 0 while there is none
 }
 
@@ -58,7 +58,7 @@ func (q *Requests) Asked(r *Record, key uint64) {
 	r.Ack = Ack{State: AckPending, RTT: openRTT}
 	if i := slices.IndexFunc(q.early, func(a early) bool { return a.key == key }); i >= 0 {
 		a := q.early[i]
-		r.Ack = Ack{State: AckAcked, By: a.packet, RTT: roundTrip(r.Time, a.time)}
+		r.Ack = Ack{State: AckAcked, By: a.packet, RTT: roundTrip(momentOf(r.Time), a.time)}
 		q.early = slices.Delete(q.early, i, i+1)
 	}
 	if len(q.list) == maxRequests {
@@ -73,7 +73,7 @@ func (q *Requests) Asked(r *Record, key uint64) {
 	}
 	e := q.free[len(q.free)-1]
 	q.free = q.free[:len(q.free)-1]
-	*e = request{key: key, opcode: r.Opcode, message: r.Message, packet: r.LastPacket(), time: r.Time, by: r.Ack.By}
+	*e = request{key: key, opcode: r.Opcode, message: r.Message, packet: r.LastPacket(), time: momentOf(r.Time), by: r.Ack.By}
 	q.hold.Follow(r, &e.ticket)
 	q.list = append(q.list, e)
 }
@@ -99,7 +99,7 @@ func (q *Requests) Answered(r *Record, key uint64) bool {
 		if len(q.early) == marksSize {
 			q.early = slices.Delete(q.early, 0, 1)
 		}
-		q.early = append(q.early, early{key, r.LastPacket(), r.Time})
+		q.early = append(q.early, early{key, r.LastPacket(), momentOf(r.Time)})
 		return false
 	}
 	if waiting == 0 {
@@ -109,7 +109,7 @@ func (q *Requests) Answered(r *Record, key uint64) bool {
 	}
 	rtt := openRTT
 	if waiting == 1 {
-		rtt = roundTrip(first.time, r.Time)
+		rtt = roundTrip(first.time, momentOf(r.Time))
 	}
 	r.acks(first, AcksNew, rtt)
 	for _, e := range q.list {
@@ -165,7 +165,7 @@ func (q *Requests) answer(r *Record, i int) bool {
 		return false
 	}
 	e := q.list[i]
-	rtt := roundTrip(e.time, r.Time)
+	rtt := roundTrip(e.time, momentOf(r.Time))
 	r.acks(e, AcksNew, rtt)
 	q.resolve(r, e, rtt)
 	return true
@@ -173,23 +173,28 @@ func (q *Requests) answer(r *Record, i int) bool {
 
 // AnsweredUpTo takes an answer to all requests whose keys, which are sequences, are not
 // behind one. r.Acks names the furthest on that had none yet; it stays as it is where
-// there is none.
+// there is none. What has had its answer is forgotten: nothing asks for it again.
 func (q *Requests) AnsweredUpTo(r *Record, s reassembly.Serial, seq uint64) {
 	var last *request
-	q.skip()
-	for _, e := range q.list[q.done:] {
-		if e.by != 0 || s.Less(seq, e.key) {
+	waiting := q.list[:0]
+	for _, e := range q.list {
+		switch {
+		case e.by != 0:
+		case s.Less(seq, e.key):
+			waiting = append(waiting, e)
 			continue
+		default:
+			q.resolve(r, e, roundTrip(e.time, momentOf(r.Time)))
+			if last == nil || s.Less(last.key, e.key) {
+				last = e
+				r.acks(e, AcksNew, roundTrip(e.time, momentOf(r.Time)))
+				r.Acks.Seq = int(e.key)
+			}
 		}
-		if last == nil || s.Less(last.key, e.key) {
-			last = e
-		}
-		q.resolve(r, e, roundTrip(e.time, r.Time))
+		q.hold.Forget(&e.ticket)
+		q.free = append(q.free, e)
 	}
-	if last != nil {
-		r.acks(last, AcksNew, roundTrip(last.time, r.Time))
-		r.Acks.Seq = int(last.key)
-	}
+	q.list, q.done = waiting, 0
 }
 
 // Unasked notes on an answer that the capture does not hold what it answers.

@@ -10,6 +10,7 @@ package schema
 import (
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"opscope/schema/wire"
 )
@@ -126,9 +127,14 @@ type Name struct {
 // Enum names values.
 type Enum struct {
 	Name   string
-	Values []Name // in the order of the file
+	Values []Name   // in the order of the file
+	low    []string // by value, the small ones
 	byNum  map[uint64]string
 }
+
+// sparse is how many values there may be for each name where a name is found without a
+// search: more than among the opcodes of a game.
+const sparse = 16
 
 // NewEnum returns an enum with these values.
 func NewEnum(name string, values []Name) *Enum {
@@ -138,6 +144,16 @@ func NewEnum(name string, values []Name) *Enum {
 			e.byNum[v.Value] = v.Name
 		}
 	}
+	last := -1
+	for v := range e.byNum {
+		if v < uint64(sparse*len(values)) {
+			last = max(last, int(v))
+		}
+	}
+	e.low = make([]string, last+1)
+	for i := range e.low {
+		e.low[i] = e.byNum[uint64(i)]
+	}
 	return e
 }
 
@@ -145,6 +161,9 @@ func NewEnum(name string, values []Name) *Enum {
 func (e *Enum) NameOf(v uint64) string {
 	if e == nil {
 		return ""
+	}
+	if v < uint64(len(e.low)) {
+		return e.low[v]
 	}
 	return e.byNum[v]
 }
@@ -231,12 +250,13 @@ type Packet struct {
 	size      *expr  // as written; nil for none
 	bodied    bool   // it has layouts
 	compile   func() // sets layouts and secret, once; nil where they are set
+	compiled  uint32 // atomic: 1 once compile has done so
 	teachesAt Pos
 }
 
 // settle compiles the layouts of a packet that nobody has asked for yet.
 func (p *Packet) settle() {
-	if p.compile != nil {
+	if p.compile != nil && atomic.LoadUint32(&p.compiled) == 0 {
 		p.compile()
 	}
 }
@@ -311,10 +331,16 @@ type Protocol struct {
 	protos *protoFiles // the *.proto of the protocol, nil without any
 	drafts []*packetDecl
 	index  map[opcodeKey]*Packet
-	short  *[3][4][256]*Packet // of index, opcodes of a byte, by sender and transport
+	pages  []page // of index, the opcodes that have one
 	names  *Enum
 	bounds Bounds
 }
+
+// page is the packets of as many opcodes as a byte tells apart, by sender and transport.
+type page *[3][4][256]*Packet
+
+// maxPages is how many pages there are: opcodes are small numbers.
+const maxPages = 16
 
 type opcodeKey struct {
 	opcode uint64
@@ -348,8 +374,8 @@ func (p *Protocol) Limit(name string) int64 {
 // Packet returns the packet with this opcode, sent by s over t, or nil. For an
 // unknown sender it is the only packet with the opcode, if there is only one.
 func (p *Protocol) Packet(opcode uint64, s Sender, t Transport) *Packet {
-	if opcode < 256 && p.short != nil {
-		return p.short[s][t][opcode]
+	if n := opcode >> 8; n < uint64(len(p.pages)) {
+		return p.pages[n][s][t][opcode&0xff]
 	}
 	return p.index[opcodeKey{opcode, s, t}]
 }

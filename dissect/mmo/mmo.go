@@ -221,13 +221,13 @@ func (c *conversation) decode(r *dissect.Record, f piece) {
 		r.Note("unknown_body", "")
 		return
 	}
-	c.body(r, f, l)
+	k := c.answers.known(f.head.Opcode)
+	c.body(r, f, l, k)
 	if f.missing > 0 && r.Err == nil {
 		r.Err = &wire.Error{Layer: c.schema.Name, Path: r.Message, Offset: len(f.data), Size: len(f.data),
 			Want: wire.Bits(8 * f.missing), Got: "0 bytes left", Kind: f.short}
 	}
 	r.Lost = p == nil && r.Err != nil // an id that nobody knows, and no body
-	k := c.answers.known(f.head.Opcode)
 	c.remark(r, f, k)
 	if f.at.Direction != dissect.UnknownDirection && f.missing == 0 {
 		c.learn(r, f.at)
@@ -236,13 +236,13 @@ func (c *conversation) decode(r *dissect.Record, f piece) {
 }
 
 // body decodes the body of a frame with a layout.
-func (c *conversation) body(r *dissect.Record, f piece, l *schema.Layout) {
+func (c *conversation) body(r *dissect.Record, f piece, l *schema.Layout, k *kind) {
 	w := &c.scratch.Decoder
 	w.State, w.Short = c.state, wire.Malformed
 	if f.missing > 0 {
 		w.Short = f.short
 	}
-	err := w.Decode(c.schema, r.Message, l, &r.Body, 8*f.head.Head, 8*len(f.data))
+	err := c.scratch.Body(c.schema, r.Message, l, &r.Body, 8*f.head.Head, 8*len(f.data), reads(r.Packet, l, k))
 	for _, m := range w.Remarks {
 		if f.missing == 0 || m.Code != "protobuf_truncated" { // else the frame is what is cut
 			r.Note(m.Code, m.Text)
@@ -261,6 +261,11 @@ func (c *conversation) body(r *dissect.Record, f piece, l *schema.Layout) {
 	if l.Guessed() && r.Packet != nil && len(f.data) > f.head.Head {
 		r.Note("unknown_body", "")
 	}
+}
+
+// reads reports whether the session itself looks at the values of a packet.
+func reads(p *schema.Packet, l *schema.Layout, k *kind) bool {
+	return k.role.part != noPart || p.Secret() || !l.Guessed() && l.FieldAt(portField) != nil
 }
 
 // said reports whether a record has a note.
@@ -321,7 +326,7 @@ func (c *conversation) remark(r *dissect.Record, f piece, k *kind) {
 			r.Note("batch_too_large", strconv.FormatUint(n, 10)+" entries; the sender puts "+strconv.FormatInt(most, 10)+" into a datagram")
 		}
 	}
-	if port, _ := r.Body.Value("udp_port"); port > maxPort {
+	if port, _ := r.Body.Value(portField); port > maxPort {
 		r.Note("out_of_range", "udp_port "+strconv.FormatUint(port, 10)+" is none")
 	}
 	if k.heartbeat {
@@ -329,8 +334,11 @@ func (c *conversation) remark(r *dissect.Record, f piece, k *kind) {
 	}
 }
 
-// maxPort is the largest port there is.
-const maxPort = 1<<16 - 1
+const (
+	portField = "udp_port"
+	// maxPort is the largest port there is.
+	maxPort = 1<<16 - 1
+)
 
 // remarkClock offers the reading as a number for a heartbeat's body of 8 bytes, which may
 // be no Protocol Buffers at all. Section 7.
