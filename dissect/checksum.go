@@ -35,10 +35,11 @@ func (h *Headers) wrongSum() (layer string, given uint16) {
 // RFC 8200 section 8.1.
 func (h *Headers) pseudo(length int) uint64 {
 	total := uint64(length) + uint64(h.Protocol)
-	src, dst := h.Src.As16(), h.Dst.As16()
 	if h.Src.Is4() {
-		return sum(sum(total, src[12:]), dst[12:])
+		src, dst := h.Src.As4(), h.Dst.As4()
+		return total + uint64(binary.BigEndian.Uint32(src[:])) + uint64(binary.BigEndian.Uint32(dst[:]))
 	}
+	src, dst := h.Src.As16(), h.Dst.As16()
 	return sum(sum(total, src[:]), dst[:])
 }
 
@@ -54,9 +55,17 @@ func sum(total uint64, b []byte) uint64 {
 	for ; len(b) >= 8; b = b[8:] {
 		total, carry = bits.Add64(total, binary.BigEndian.Uint64(b), carry)
 	}
-	var last [8]byte
-	copy(last[:], b)
-	total, carry = bits.Add64(total, binary.BigEndian.Uint64(last[:]), carry)
+	var rest uint64
+	if len(b) >= 4 {
+		rest, b = uint64(binary.BigEndian.Uint32(b)), b[4:]
+	}
+	if len(b) >= 2 {
+		rest, b = rest+uint64(binary.BigEndian.Uint16(b)), b[2:]
+	}
+	if len(b) > 0 {
+		rest += uint64(b[0]) << 8
+	}
+	total, carry = bits.Add64(total, rest, carry)
 	return total + carry
 }
 

@@ -176,6 +176,7 @@ type Record struct {
 	Size     int           // bytes of the record on the wire
 	Offset   int64         // where it starts, in its datagram or stream
 	Zero     uint32        // TCP sequence number of the stream's offset 0
+	Retold   bool          // read from what a sink wrote: fields have no place in Raw, and may be masked
 	Made     bool          // Raw was put together, and stands nowhere on the wire as it is
 	Rest     []byte        // bytes after the last field, part of Raw
 	Ack      Ack

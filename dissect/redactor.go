@@ -65,6 +65,7 @@ type Redactor struct {
 	declared declared
 	got      bool // so may what the error says was there
 	whole    bool // so may all of the body
+	open     bool // no value of the body is masked
 }
 
 // Prepare looks through a record.
@@ -75,8 +76,25 @@ func (m *Redactor) Prepare(r *Record) {
 		m.secrets = r.Secrets
 	}
 	m.prepareBytes(r)
+	if m.open = len(m.found) == 0 && !m.hidesLayout(r); !m.open {
+		m.prepareFields(r)
+	}
+	m.prepareRest(r)
+	if len(m.spans) < 2 {
+		return
+	}
+	slices.SortFunc(m.spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+}
+
+// hidesLayout reports whether values of the record may be masked by their fields.
+func (m *Redactor) hidesLayout(r *Record) bool {
+	return r.Retold || r.Layout == nil || m.Hides(r.Layout.Strictest())
+}
+
+// prepareFields hides the fields that are masked, and notes those that repeat a secret.
+func (m *Redactor) prepareFields(r *Record) {
 	t := &r.Body
-	repeats := m.whole || len(m.found) > 0
+	repeats := len(m.found) > 0
 	for i := 0; i < len(t.Nodes); {
 		n := &t.Nodes[i]
 		if open := n.Field == nil || n.Field.Redact == schema.Open; open && n.Len > 0 && !repeats {
@@ -92,11 +110,6 @@ func (m *Redactor) Prepare(r *Record) {
 			m.hide(r, i)
 		}
 	}
-	m.prepareRest(r)
-	if len(m.spans) < 2 {
-		return
-	}
-	slices.SortFunc(m.spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
 }
 
 // prepareBytes hides what of the record's bytes repeats a secret of its session, or the
@@ -174,7 +187,7 @@ func (m *Redactor) repeated(off, bits int) bool {
 
 // HidesNode reports whether the value of node i, and all that is below it, is masked.
 func (m *Redactor) HidesNode(t *schema.Tree, i int) bool {
-	return m.hidesField(&t.Nodes[i]) || len(m.repeats) > 0 && slices.Contains(m.repeats, i)
+	return !m.open && (m.hidesField(&t.Nodes[i]) || slices.Contains(m.repeats, i))
 }
 
 // hide notes the bytes and the text of node i.

@@ -231,28 +231,30 @@ func (s *Secrets) WithinBytes(data []byte) bool {
 // find returns where the first value from an index on is, and its length; 0 without one.
 func find[T string | []byte](s *Secrets, data T, from int) (at, n int) {
 	last, shift, pairs := s.shortest-2, &s.search.shift, &s.search.pairs
-	i := from + last
-	for ; i+1 < len(data); i += last + 1 { // a form covers one of these pairs
-		if h := pair(data[i], data[i+1]); pairs[h>>6]>>(h&63)&1 != 0 {
-			break
-		}
-	}
-	for i+1 < len(data) {
-		if step := int(shift[pair(data[i], data[i+1])]); step > 0 {
-			i += step
+	for some := from + last; some+1 < len(data); some += last + 1 { // a form covers one of these pairs
+		if h := pair(data[some], data[some+1]); pairs[h>>6]>>(h&63)&1 == 0 {
 			continue
 		}
-		rest := data[i-last:]
-		longest := 0
-		for _, f := range s.forms {
-			if len(f) > longest && len(f) <= len(rest) && string(rest[:len(f)]) == string(f) {
-				longest = len(f)
+		for i := some; i <= some+last && i+1 < len(data); { // where the head of that form ends
+			if step := int(shift[pair(data[i], data[i+1])]); step > 0 {
+				i += step
+				continue
 			}
+			if n := longest(s.forms, data[i-last:]); n > 0 {
+				return i - last, n
+			}
+			i++
 		}
-		if longest > 0 {
-			return i - last, longest
-		}
-		i++
 	}
 	return 0, 0
+}
+
+// longest returns the length of the longest form that data begins with, 0 for none.
+func longest[T string | []byte](forms [][]byte, data T) (n int) {
+	for _, f := range forms {
+		if len(f) > n && len(f) <= len(data) && string(data[:len(f)]) == string(f) {
+			n = len(f)
+		}
+	}
+	return n
 }

@@ -898,7 +898,7 @@ func (d *draft) compileLayouts(e *packetDecl) error {
 	if err := d.compilePacket(e); err != nil {
 		return err
 	}
-	e.secret = e.holdsSecret()
+	e.findStrictest()
 	return nil
 }
 

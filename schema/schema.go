@@ -214,6 +214,7 @@ type Layout struct {
 	Confidence Confidence
 	code       *code
 	proto      *protoBody // in its stead, for Protocol Buffers
+	strictest  Redaction  // of its fields
 }
 
 // Guessed reports whether l reads a body without a schema, as Protocol Buffers that
@@ -227,6 +228,23 @@ func (l *Layout) Redaction() Redaction {
 		return Open
 	}
 	return l.proto.message().redact
+}
+
+// Strictest returns the redaction that hides the most of those that fields of the layout
+// have: Open where no field is redacted.
+func (l *Layout) Strictest() Redaction { return l.strictest }
+
+// findStrictest finds what Strictest returns.
+func (l *Layout) findStrictest() {
+	if l.proto != nil {
+		l.strictest = l.proto.strictest()
+		return
+	}
+	walkOps(l.code.ops, func(o *op) {
+		if o.field != nil && (l.strictest == Open || o.field.Redact == Secret) {
+			l.strictest = o.field.Redact
+		}
+	})
 }
 
 // Packet is one entry under `packets:`.
@@ -270,18 +288,14 @@ func (p *Packet) Secret() bool {
 	return p.secret
 }
 
-// holdsSecret reports whether any layout has a field that is called secret.
-func (p *Packet) holdsSecret() (found bool) {
+// findStrictest finds what is redacted of the layouts.
+func (p *Packet) findStrictest() {
 	for _, layouts := range p.layouts {
 		for _, l := range layouts {
-			if l.proto != nil {
-				found = found || l.proto.strictest() == Secret
-				continue
-			}
-			walkOps(l.code.ops, func(o *op) { found = found || o.field != nil && o.field.Redact == Secret })
+			l.findStrictest()
+			p.secret = p.secret || l.strictest == Secret
 		}
 	}
-	return found
 }
 
 // Of returns the layouts of the packet when s sends it; they are the same for each

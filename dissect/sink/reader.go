@@ -173,7 +173,7 @@ func got(s *scanner) string {
 func (r *Reader) reset() {
 	packets, notes, nodes, head := r.rec.Packets[:0], r.rec.Notes[:0], r.rec.Body.Nodes[:0], r.rec.Head.Nodes[:0]
 	r.rec = dissect.Record{
-		Packets: packets, Notes: notes, Opcode: -1, Envelope: dissect.NoEnvelope,
+		Packets: packets, Notes: notes, Retold: true, Opcode: -1, Envelope: dissect.NoEnvelope,
 		Head: schema.Tree{Nodes: head}, Body: schema.Tree{Nodes: nodes}, Ack: dissect.Ack{RTT: -1},
 	}
 	r.data, r.raw, r.rest = r.data[:0], r.raw[:0], r.rest[:0]
