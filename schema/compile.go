@@ -609,6 +609,7 @@ func (s *listScope) compile(f *fieldDecl, ref *typeRef) (*op, error) {
 		return nil, err
 	}
 	field := f.Field
+	field.call(f.Name)
 	field.Type, field.Order, field.Encoding = ref.src, s.c.d.Order, ref.encoding
 	if ref.fixed {
 		field.Order = ref.order
@@ -906,7 +907,7 @@ func (s *listScope) compilePrimitive(o *op, p *primitive, args []*expr, ref *typ
 		s.give(o)
 	}
 	elem := *o.field
-	elem.Name = ""
+	elem.call("")
 	o.body = []*op{{kind: opComputed, field: &elem, slot: -1, value: &expr{}}}
 	return nil
 }

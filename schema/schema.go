@@ -10,6 +10,7 @@ package schema
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"opscope/schema/wire"
@@ -115,7 +116,33 @@ type Field struct {
 	Wire   WireType
 	Mark   Mark
 
+	// Key is the name as a key of JSON behind a comma, `,"name":`, and Sign a bit of 64 that
+	// most names of a record differ in. Who makes a field may leave both out.
+	Key  string
+	Sign uint64
+
 	offset bool // filled in by the encoder, for a field with `at`
+}
+
+// call gives a field its name; "" is that of an element.
+func (f *Field) call(name string) {
+	f.Name, f.Key, f.Sign = name, "", 0
+	if name != "" && !strings.ContainsFunc(name, isOdd) {
+		f.Key, f.Sign = `,"`+name+`":`, SignOf(name)
+	}
+}
+
+// isOdd reports whether a key of JSON, or a terminal, takes exception to a character.
+func isOdd(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' }
+
+// SignOf returns the Sign of a field with this name.
+func SignOf(name string) uint64 {
+	hash := uint64(0)
+	for i := range len(name) {
+		hash = 31*hash + uint64(name[i])
+	}
+	const golden = 0x9e3779b97f4a7c15 // spreads it over the upper bits
+	return 1 << (hash * golden >> 58)
 }
 
 // Name is a value's name in an enum or flags.

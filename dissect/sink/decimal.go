@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"strconv"
 )
 
 // Most numbers of a game are fractions near 1, and their digits are most of what NDJSON
@@ -34,8 +35,11 @@ type scale struct {
 // maxPlaces is the largest power of ten that fits in 64 bits.
 const maxPlaces = 19
 
-// scales are those of all s that take no more places.
-var scales = func() (table [63]scale) {
+// smallest is the smallest float of which 10^n fits in 64 bits, a power of two.
+const smallest = 1.0 / (1 << 10)
+
+// scales are those of all s that a float has from smallest on.
+var scales = func() (table [52 + 10 + 1]scale) {
 	places, five := uint(0), uint64(1)
 	for s := range table {
 		if powers[places] < 1<<s {
@@ -46,26 +50,54 @@ var scales = func() (table [63]scale) {
 	return table
 }()
 
-// appendShortest appends a float that is not whole with the fewest digits that read back
-// as the same one, of 32 bits for single. It returns false for one that is for strconv to
-// write: a power of two, or one that is not between 2^-10 and 2^53.
-func appendShortest(dst []byte, v float64, single bool) ([]byte, bool) {
-	const width, singleWidth, bias = 52, 23, 1023
-	m := math.Float64bits(v)
-	s := uint(bias + width - m>>width&(2*bias+1))
-	m = m&(1<<width-1) | 1<<width
+// appendFloat appends a float as JSON allows it: the fewest digits that read
+// back as the same value, of 32 bits for single, without an exponent between
+// 1e-6 and 1e21. NaN and infinities, which JSON has not, are the words NaN,
+// +Inf and -Inf.
+func appendFloat(dst []byte, v float64, single bool) []byte {
+	const full, bias = 52, 1023
+	width := uint(full)
 	if single {
-		m, s = m>>(width-singleWidth), s-(width-singleWidth)
+		v, width = float64(float32(v)), 23
 	}
-	if s >= uint(len(scales)) || m&(m-1) == 0 {
-		return dst, false
+	size := math.Abs(v)
+	b := math.Float64bits(size)
+	if !(size >= smallest && size < float64(uint64(2)<<width)) {
+		if math.Float64bits(v) == 0 {
+			return append(dst, '0')
+		}
+		return appendAnyFloat(dst, v, single)
+	}
+	m, s := (b&(1<<full-1)|1<<full)>>(full-width&63), bias+width-uint(b>>full)
+	whole := m >> (s & 63)
+	if m&(m-1) == 0 && whole == 0 {
+		return appendAnyFloat(dst, v, single)
 	}
 	if v < 0 {
 		dst = append(dst, '-')
 	}
-	k, whole := &scales[s], m>>(s&63)
+	dst = appendUint(dst, whole)
+	if whole<<(s&63) == m {
+		return dst
+	}
+	k := &scales[s]
 	units := unitsOf(m, k.five, s-k.places+1) - whole*k.ten
-	return appendPlaces(appendUint(dst, whole), units*k.rest), true
+	return appendPlaces(dst, units*k.rest)
+}
+
+// appendAnyFloat is appendFloat for those that strconv writes.
+func appendAnyFloat(dst []byte, v float64, single bool) []byte {
+	bits, size := 64, math.Abs(v)
+	small := size < 1e-6
+	if single {
+		// Compared as what it is, its digits look the same when they come back as a
+		// 64-bit float.
+		bits, small = 32, float32(size) < 1e-6
+	}
+	if small && v != 0 || size >= 1e21 {
+		return strconv.AppendFloat(dst, v, 'e', -1, bits)
+	}
+	return strconv.AppendFloat(dst, v, 'f', -1, bits)
 }
 
 // unitsOf returns the number of units that stands for 2m·five/2^shift.
