@@ -145,6 +145,9 @@ func play(t *testing.T, s *scene.Scene, x subject, keys uint8) (*dissect.Result,
 		o.Hold = dissect.DefaultHold
 	}
 	out := s.Play(t, o)
+	skimming := o
+	skimming.Skim = true
+	sameButValues(t, s.Play(t, skimming), out)
 	byName := func(name string) *schema.Protocol {
 		for _, x := range subjects(t) {
 			if x.schema.Name == name {
