@@ -73,7 +73,7 @@ func (q *Requests) Asked(r *Record, key uint64) {
 	}
 	e := q.free[len(q.free)-1]
 	q.free = q.free[:len(q.free)-1]
-	*e = request{key: key, opcode: r.Opcode, message: r.Message, packet: r.LastPacket(), time: r.Time, by: r.Ack.By}
+	e.key, e.opcode, e.message, e.packet, e.time, e.by = key, r.Opcode, r.Message, r.LastPacket(), r.Time, r.Ack.By
 	q.hold.Follow(r, &e.ticket)
 	q.list = append(q.list, e)
 }

@@ -173,7 +173,7 @@ func (c *conversation) Frame(f *dissect.Frame) {
 	c.learnRole(&f.Carrier, head.Opcode)
 	r := c.session.Record(&f.Carrier)
 	r.Raw, r.Size, r.Offset = f.Data, f.Size, f.Offset
-	c.decode(r, piece{&f.Carrier, schema.TCP, head, f.Data, f.Missing, f.Short})
+	c.decode(r, &piece{&f.Carrier, schema.TCP, head, f.Data, f.Missing, f.Short})
 	c.session.Emit(r)
 }
 
@@ -208,7 +208,7 @@ type piece struct {
 }
 
 // decode decodes a frame whose header is there into r, whose bytes are set.
-func (c *conversation) decode(r *dissect.Record, f piece) {
+func (c *conversation) decode(r *dissect.Record, f *piece) {
 	r.Opcode, r.Envelope.Length, r.Envelope.Seq = int(f.head.Opcode), f.head.Length, f.head.Seq
 	r.Body.Reset(r.Raw)
 	p, l := c.layout(r, f)
@@ -236,7 +236,7 @@ func (c *conversation) decode(r *dissect.Record, f piece) {
 }
 
 // body decodes the body of a frame with a layout.
-func (c *conversation) body(r *dissect.Record, f piece, l *schema.Layout, k *kind) {
+func (c *conversation) body(r *dissect.Record, f *piece, l *schema.Layout, k *kind) {
 	w := &c.scratch.Decoder
 	w.State, w.Short = c.state, wire.Malformed
 	if f.missing > 0 {
@@ -280,7 +280,7 @@ func said(r *dissect.Record, code string) bool {
 
 // layout finds the packet for an id and its layout, and remarks on one that nobody knows,
 // from the wrong side or over the wrong transport. Items 9 and 10.
-func (c *conversation) layout(r *dissect.Record, f piece) (*schema.Packet, *schema.Layout) {
+func (c *conversation) layout(r *dissect.Record, f *piece) (*schema.Packet, *schema.Layout) {
 	by, other := f.at.Direction.Sender(), (schema.TCP|schema.UDP)&^f.over
 	p := c.schema.Packet(f.head.Opcode, by, f.over)
 	if p == nil {
@@ -319,7 +319,7 @@ func (c *conversation) learnRole(at *dissect.Carrier, opcode uint64) {
 }
 
 // remark says what is odd about a frame that was read.
-func (c *conversation) remark(r *dissect.Record, f piece, k *kind) {
+func (c *conversation) remark(r *dissect.Record, f *piece, k *kind) {
 	if p := r.Packet; p != nil && p.Deprecated != "" {
 		r.Note("deprecated_packet", p.Deprecated)
 	}
@@ -347,7 +347,7 @@ const (
 
 // remarkClock offers the reading as a number for a heartbeat's body of 8 bytes, which may
 // be no Protocol Buffers at all. Section 7.
-func (c *conversation) remarkClock(r *dissect.Record, f piece) {
+func (c *conversation) remarkClock(r *dissect.Record, f *piece) {
 	body := f.data[f.head.Head:]
 	if len(body) != 8 {
 		return
