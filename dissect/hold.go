@@ -109,8 +109,8 @@ type held struct {
 }
 
 // Ticket follows one record beyond its release, so that an acknowledgement that
-// comes late still finds its number. It must not move while it is in use; Forget
-// ends that.
+// comes late still finds its number. It must not move while it is in use, unless
+// moved is told; Forget ends that.
 type Ticket struct {
 	N    int   // number of the record once it is released, 0 before
 	held *held // nil once it is released
@@ -256,6 +256,13 @@ func (h *Hold) Forget(t *Ticket) {
 		t.held.ticket = nil
 	}
 	*t = Ticket{}
+}
+
+// moved says that t is a copy of the ticket that followed its record, and takes its place.
+func (h *Hold) moved(t *Ticket) {
+	if t.held != nil {
+		t.held.ticket = t
+	}
 }
 
 // Held returns the record that t follows as long as it has not been released, for the

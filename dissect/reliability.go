@@ -77,19 +77,11 @@ func (v Verdict) String() string {
 }
 
 const (
-	// historySize is how many records a stream remembers: four times what a sender
-	// of Wulfram may have in flight, so that copies and late acknowledgements of
-	// them are recognised.
-	historySize = 64
 	// streamCost is what a stream takes beside its records, as so many of them.
 	streamCost = 4
 	// marksSize is how many skipped sequences a stream remembers, and how many that
 	// were acknowledged unseen.
 	marksSize = 16
-	// flightTime is how long a record counts as in flight after it was last sent.
-	// A sender repeats it within 1 s for as long as it has no acknowledgement, so
-	// after twice that it has one, which the capture missed.
-	flightTime = 2 * time.Second
 	// openRTT is the round trip of a record that was sent more than once: nobody
 	// can tell which copy the acknowledgement answers.
 	openRTT = time.Duration(-1)
@@ -119,33 +111,13 @@ type SequenceStream struct {
 	far      bool     // the last record was far beyond the window, at farSeq
 	farSeq   uint64
 
-	sent    []*sent // in the order of the capture, at most historySize
-	pending int     // of these, those that wait for an acknowledgement
-	cut     bool    // some of them may be over
-	top     uint64  // the furthest on of these and those before, accepted or not
-	free    []*sent // for the next ones
-	ignored marks   // the receiver was told to skip them
-	unseen  marks   // acknowledged, while the capture had not shown them
+	history history
+	cut     bool   // some of them may be over
+	top     uint64 // the furthest on of these and those before, accepted or not
+	ignored marks  // the receiver was told to skip them
+	unseen  marks  // acknowledged, while the capture had not shown them
 	restart restart
 	evicted int
-}
-
-// sent is a record that was sent. Once it is in a stream it does not move.
-type sent struct {
-	ticket  Ticket
-	seq     uint64
-	opcode  int
-	message string
-	packet  int
-	time    time.Time
-	last    time.Time // when the last copy was sent, on the first one
-	sum     uint64    // of the payload
-	size    int
-	copy    bool // the same sequence was there before
-	shown   bool // a packet that the capture shows again: nothing was sent
-	over    bool // the receiver was told to start before it, or at it
-	state   AckState
-	by      int // packet of the acknowledgement
 }
 
 // marks are sequences about which a packet said something.
@@ -192,7 +164,7 @@ type restart struct {
 	seq     uint64
 	message string
 	packet  int
-	time    time.Time
+	time    moment
 	again   bool // it was sent more than once
 }
 
@@ -206,7 +178,9 @@ func NewSequenceStream(h *Hold, rules Rules, joined bool) *SequenceStream {
 
 // Reset starts anew, as for a new session: nothing that was sent before counts.
 func (s *SequenceStream) Reset(joined bool) {
-	s.forget(func(*sent) bool { return true })
+	for s.history.count > 0 {
+		s.forget(0)
+	}
 	s.cut = false
 	s.ignored, s.unseen = s.ignored[:0], s.unseen[:0]
 	s.restart = restart{}
@@ -220,7 +194,7 @@ func (s *SequenceStream) Reset(joined bool) {
 // begin has the receiver expect seq, with nothing before it.
 func (s *SequenceStream) begin(seq uint64) {
 	s.started, s.far = true, false
-	if len(s.sent) == 0 {
+	if s.history.count == 0 {
 		s.top = s.rules.Serial.Add(seq, -1)
 	}
 	s.queued = s.queued[:0]
@@ -236,14 +210,13 @@ func (s *SequenceStream) Evicted() int { return s.evicted }
 // are acknowledged its state is set, so that the Hold knows whether it waits.
 func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Disposition {
 	e := sent{
-		seq: seq, opcode: r.Opcode, message: r.Message, packet: r.LastPacket(),
-		time: r.Time, last: r.Time, shown: c == CaptureCopy,
+		seq: seq, opcode: r.Opcode, message: r.Message, packet: r.LastPacket(), time: momentOf(r.Time), shown: c == CaptureCopy,
 		sum: maphash.Bytes(s.hold.seed, payload), size: len(payload),
 	}
 	r.Stream = s.run
 	first, same := s.earlier(&e)
 	if first == nil && s.cut {
-		s.forget(func(o *sent) bool { return o.over && o.seq == seq })
+		s.forgetOver(seq)
 	}
 	e.copy = first != nil
 
@@ -263,7 +236,7 @@ func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Dis
 		r.note("retransmission", packetText("same bytes as", same))
 	}
 	if first != nil && !e.shown {
-		first.last = r.Time
+		s.history.again(first, e.time)
 	}
 	s.expect(r, &e, first)
 	s.remember(r, &e)
@@ -276,10 +249,8 @@ func (s *SequenceStream) earlier(e *sent) (first, same *sent) {
 	if s.rules.Serial.Less(s.top, e.seq) { // the usual case: all are older
 		return nil, nil
 	}
-	for _, o := range s.sent {
-		if o.seq != e.seq {
-			continue
-		}
+	for twins := s.history.with(e.seq); twins != 0; twins = twins.rest() {
+		o := s.history.at(twins.first())
 		if o.over && !o.equal(e) {
 			continue
 		}
@@ -291,10 +262,6 @@ func (s *SequenceStream) earlier(e *sent) (first, same *sent) {
 		}
 	}
 	return first, nil
-}
-
-func (e *sent) equal(o *sent) bool {
-	return e.sum == o.sum && e.size == o.size && e.opcode == o.opcode
 }
 
 // arrive moves the receiver's cursor and notes what it means for e to come now.
@@ -447,28 +414,15 @@ func (s *SequenceStream) remarkFirst(r *Record, e *sent, c Copy) {
 	if !s.rules.Acknowledged {
 		return
 	}
-	inFlight := 1
-	var rebuilt *sent
-	for left, i := s.pending, 0; left > 0; i++ {
-		o := s.sent[i]
-		if o.state == AckPending {
-			left--
-		}
-		if o.state != AckPending || o.copy || e.time.Sub(o.last) > flightTime {
-			continue
-		}
-		inFlight++
-		if e.size > 0 && o.equal(e) {
-			rebuilt = o
-		}
-	}
-	if rebuilt != nil {
+	flight := s.history.inFlight(e.time)
+	if rebuilt := s.history.latestEqual(e, flight); rebuilt != nil && e.size > 0 {
 		r.note("same_payload_new_sequence", packetText("same payload as", rebuilt)+
 			sequenceText(", ", rebuilt.seq))
 	}
+	inFlight := 1 + flight.count()
 	deaf := s.joined && !s.answered // perhaps only one direction was captured
 	if s.rules.InFlight > 0 && inFlight > s.rules.InFlight && !deaf {
-		r.note("too_many_in_flight", strconv.Itoa(inFlight)+" without acknowledgement")
+		r.note("too_many_in_flight", inFlightTexts[inFlight])
 	}
 }
 
@@ -492,34 +446,23 @@ func (s *SequenceStream) expect(r *Record, e, first *sent) {
 
 // remember keeps e, in the place of the oldest if there are too many.
 func (s *SequenceStream) remember(r *Record, e *sent) {
-	if len(s.sent) == s.size() {
-		oldest := s.sent[0]
-		if oldest.state == AckPending {
+	h := &s.history
+	if h.count == s.size() {
+		if h.at(0).state == AckPending {
 			s.evicted++
-			s.pending--
 		}
-		s.hold.Forget(&oldest.ticket)
-		s.sent = slices.Delete(s.sent, 0, 1)
-		s.free = append(s.free, oldest)
+		s.forget(0)
 	}
-	if len(s.free) == 0 {
-		cost := 1
-		if len(s.sent) == 0 {
-			cost += streamCost
-		}
-		s.hold.remember(r.Session, cost)
-		s.free = append(s.free, new(sent))
+	first := h.made == 0
+	kept, grown := h.add(e)
+	switch {
+	case first:
+		s.hold.remember(r.Session, 1+streamCost)
+	case grown:
+		s.hold.remember(r.Session, 1)
 	}
-	last := len(s.free) - 1
-	kept := s.free[last]
-	s.free = s.free[:last]
-	*kept = *e
 	if s.rules.Acknowledged {
 		s.hold.Follow(r, &kept.ticket)
-	}
-	s.sent = append(s.sent, kept)
-	if kept.state == AckPending {
-		s.pending++
 	}
 	if s.rules.Serial.Less(s.top, e.seq) {
 		s.top = e.seq
@@ -535,21 +478,24 @@ func (s *SequenceStream) size() int {
 	return historySize
 }
 
-// forget drops what was sent and is to go, and keeps its memory.
-func (s *SequenceStream) forget(gone func(*sent) bool) {
-	kept := s.sent[:0]
-	for _, e := range s.sent {
-		if gone(e) {
-			s.hold.Forget(&e.ticket)
-			s.free = append(s.free, e)
-			if e.state == AckPending {
-				s.pending--
-			}
-			continue
-		}
-		kept = append(kept, e)
+// forget drops the record of some age. Older ones move up, which are rarely any.
+func (s *SequenceStream) forget(age int) {
+	h := &s.history
+	s.hold.Forget(&h.at(age).ticket)
+	for ; age > 0; age-- {
+		s.hold.moved(&h.moveUp(age - 1).ticket)
 	}
-	s.sent = kept
+	h.dropOldest()
+}
+
+// forgetOver drops those with this sequence that are over.
+func (s *SequenceStream) forgetOver(seq uint64) {
+	for twins := s.history.with(seq); twins != 0; {
+		age := twins.last() // NB: which leaves the ages of the older ones as they are
+		if twins ^= 1 << age; s.history.at(age).over {
+			s.forget(age)
+		}
+	}
 }
 
 // Acknowledged takes the acknowledgement of a sequence, which the record r of the
@@ -573,7 +519,7 @@ func (s *SequenceStream) Acknowledged(r *Record, seq uint64) Verdict {
 	case AckPending:
 		rtt := openRTT
 		if copies == 1 {
-			rtt = roundTrip(first.time, r.Time)
+			rtt = roundTrip(first.time, momentOf(r.Time))
 		}
 		r.Acks.Verdict, r.Acks.RTT = AcksNew, rtt
 		s.resolve(r, seq, rtt)
@@ -588,26 +534,24 @@ func (s *SequenceStream) Acknowledged(r *Record, seq uint64) Verdict {
 
 // resolve has r acknowledge all copies that wait for it.
 func (s *SequenceStream) resolve(r *Record, seq uint64, rtt time.Duration) {
-	for _, e := range s.sent {
-		if e.seq != seq || e.state != AckPending {
+	for twins := s.history.with(seq); twins != 0; twins = twins.rest() {
+		e := s.history.at(twins.first())
+		if e.state != AckPending {
 			continue
 		}
-		s.pending--
 		a := Ack{State: AckAcked, By: r.LastPacket(), RTT: rtt}
 		if e.shown {
 			a.State, a.RTT = AckDuplicate, openRTT
 		}
-		e.state, e.by = a.State, a.By
+		s.history.settle(e, a.State, a.By)
 		s.hold.Resolve(&e.ticket, a, r)
 	}
 }
 
 // copies returns the first record with this sequence, and how often it was sent.
 func (s *SequenceStream) copies(seq uint64) (first *sent, n int) {
-	for _, e := range s.sent {
-		if e.seq != seq {
-			continue
-		}
+	for twins := s.history.with(seq); twins != 0; twins = twins.rest() {
+		e := s.history.at(twins.first())
 		if first == nil {
 			first = e
 		}
@@ -623,7 +567,7 @@ func (s *SequenceStream) acknowledgedUnseen(r *Record, seq uint64) Verdict {
 	serial := s.rules.Serial
 	before := s.started && serial.Less(seq, s.first)
 	near := s.rules.InFlight == 0 || serial.Diff(seq, s.first) >= -int64(s.rules.InFlight)
-	forgotten := len(s.sent) == s.size() && serial.Less(seq, s.sent[0].seq)
+	forgotten := s.history.count == s.size() && serial.Less(seq, s.history.at(0).seq)
 	if _, ok := s.ignored.find(seq); ok {
 		return AcksIgnored
 	}
@@ -665,10 +609,9 @@ func (s *SequenceStream) Ignore(r *Record, seq uint64) {
 	if s.rules.Delivery != Ordered || !s.rules.Serial.Contains(seq) {
 		return
 	}
-	for _, e := range s.sent {
-		if e.seq == seq && e.state == AckPending {
-			s.pending--
-			e.state, e.by = AckIgnored, r.LastPacket()
+	for twins := s.history.with(seq); twins != 0; twins = twins.rest() {
+		if e := s.history.at(twins.first()); e.state == AckPending {
+			s.history.settle(e, AckIgnored, r.LastPacket())
 			s.hold.Resolve(&e.ticket, Ack{State: AckIgnored, By: e.by, RTT: openRTT}, nil)
 		}
 	}
@@ -687,12 +630,13 @@ func (s *SequenceStream) SetStart(r *Record, start uint64) {
 		s.restart.again = true
 		return
 	}
-	s.restart = restart{AckPending, start, r.Message, r.LastPacket(), r.Time, false}
+	s.restart = restart{AckPending, start, r.Message, r.LastPacket(), momentOf(r.Time), false}
 	serial := s.rules.Serial
 	if s.rules.Delivery != Latest || !serial.Contains(start) {
 		return
 	}
-	for _, e := range s.sent {
+	for age := range s.history.count {
+		e := s.history.at(age)
 		e.over = e.over || !serial.Less(e.seq, start)
 	}
 	s.cut = true
@@ -716,20 +660,11 @@ func (s *SequenceStream) SetStartAnswered(r *Record, start uint64) Verdict {
 	default:
 		r.Acks.Verdict, r.Acks.Message, r.Acks.Packet = AcksNew, o.message, o.packet
 		if !o.again {
-			r.Acks.RTT = roundTrip(o.time, r.Time)
+			r.Acks.RTT = roundTrip(o.time, momentOf(r.Time))
 		}
 		o.state = AckAcked
 	}
 	return r.Acks.Verdict
-}
-
-// roundTrip returns the time from one to the other, or openRTT where the capture's
-// clock went back.
-func roundTrip(from, to time.Time) time.Duration {
-	if to.Before(from) {
-		return openRTT
-	}
-	return to.Sub(from)
 }
 
 // LastPacket returns the number of the packet that completed r, or 0.
@@ -739,6 +674,15 @@ func (r *Record) LastPacket() int {
 	}
 	return r.Packets[len(r.Packets)-1]
 }
+
+// inFlightTexts say how many records wait, up to one more than a stream remembers. A stream
+// that nobody answers has one with each record.
+var inFlightTexts = func() (texts [historySize + 2]string) {
+	for n := range texts {
+		texts[n] = strconv.Itoa(n) + " without acknowledgement"
+	}
+	return texts
+}()
 
 // packetText names the packet of e.
 func packetText(what string, e *sent) string { return what + " packet " + strconv.Itoa(e.packet) }

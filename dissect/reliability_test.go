@@ -631,8 +631,8 @@ func FuzzSequenceStream(f *testing.F) {
 		if !slices.Equal(got, want) {
 			t.Errorf("got  %v\nwant %v", got, want)
 		}
-		if len(s.sent) > historySize || len(s.queued) > historySize || len(s.ignored) > marksSize {
-			t.Errorf("remembers %d, %d, %d", len(s.sent), len(s.queued), len(s.ignored))
+		if s.history.count > historySize || len(s.queued) > historySize || len(s.ignored) > marksSize {
+			t.Errorf("remembers %d, %d, %d", s.history.count, len(s.queued), len(s.ignored))
 		}
 	})
 }

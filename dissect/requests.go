@@ -29,7 +29,7 @@ type Requests struct {
 type early struct {
 	key    uint64
 	packet int
-	time   time.Time
+	time   moment
 }
 
 // request is a packet that waits for its answer, or has had it.
@@ -39,7 +39,7 @@ type request struct {
 	opcode  int
 	message string
 	packet  int
-	time    time.Time
+	time    moment
 	by      int // packet of the answer, 0 while there is none
 }
 
@@ -58,7 +58,7 @@ func (q *Requests) Asked(r *Record, key uint64) {
 	r.Ack = Ack{State: AckPending, RTT: openRTT}
 	if i := slices.IndexFunc(q.early, func(a early) bool { return a.key == key }); i >= 0 {
 		a := q.early[i]
-		r.Ack = Ack{State: AckAcked, By: a.packet, RTT: roundTrip(r.Time, a.time)}
+		r.Ack = Ack{State: AckAcked, By: a.packet, RTT: roundTrip(momentOf(r.Time), a.time)}
 		q.early = slices.Delete(q.early, i, i+1)
 	}
 	if len(q.list) == maxRequests {
@@ -73,7 +73,7 @@ func (q *Requests) Asked(r *Record, key uint64) {
 	}
 	e := q.free[len(q.free)-1]
 	q.free = q.free[:len(q.free)-1]
-	e.key, e.opcode, e.message, e.packet, e.time, e.by = key, r.Opcode, r.Message, r.LastPacket(), r.Time, r.Ack.By
+	e.key, e.opcode, e.message, e.packet, e.time, e.by = key, r.Opcode, r.Message, r.LastPacket(), momentOf(r.Time), r.Ack.By
 	q.hold.Follow(r, &e.ticket)
 	q.list = append(q.list, e)
 }
@@ -99,7 +99,7 @@ func (q *Requests) Answered(r *Record, key uint64) bool {
 		if len(q.early) == marksSize {
 			q.early = slices.Delete(q.early, 0, 1)
 		}
-		q.early = append(q.early, early{key, r.LastPacket(), r.Time})
+		q.early = append(q.early, early{key, r.LastPacket(), momentOf(r.Time)})
 		return false
 	}
 	if waiting == 0 {
@@ -109,7 +109,7 @@ func (q *Requests) Answered(r *Record, key uint64) bool {
 	}
 	rtt := openRTT
 	if waiting == 1 {
-		rtt = roundTrip(first.time, r.Time)
+		rtt = roundTrip(first.time, momentOf(r.Time))
 	}
 	r.acks(first, AcksNew, rtt)
 	for _, e := range q.list {
@@ -165,7 +165,7 @@ func (q *Requests) answer(r *Record, i int) bool {
 		return false
 	}
 	e := q.list[i]
-	rtt := roundTrip(e.time, r.Time)
+	rtt := roundTrip(e.time, momentOf(r.Time))
 	r.acks(e, AcksNew, rtt)
 	q.resolve(r, e, rtt)
 	return true
@@ -184,10 +184,11 @@ func (q *Requests) AnsweredUpTo(r *Record, s reassembly.Serial, seq uint64) {
 			waiting = append(waiting, e)
 			continue
 		default:
-			q.resolve(r, e, roundTrip(e.time, r.Time))
+			rtt := roundTrip(e.time, momentOf(r.Time))
+			q.resolve(r, e, rtt)
 			if last == nil || s.Less(last.key, e.key) {
 				last = e
-				r.acks(e, AcksNew, roundTrip(e.time, r.Time))
+				r.acks(e, AcksNew, rtt)
 				r.Acks.Seq = int(e.key)
 			}
 		}

@@ -27,11 +27,17 @@ func (s Serial) Add(v uint64, n int64) uint64 {
 	if s.Modulus == 0 {
 		return v + uint64(n)
 	}
-	n %= int64(s.Modulus)
+	if m := int64(s.Modulus); n >= m || n <= -m {
+		n %= m
+	}
 	if n < 0 {
 		n += int64(s.Modulus)
 	}
-	return s.First + (s.steps(v)+uint64(n))%s.Modulus
+	v = s.steps(v) + uint64(n)
+	if v >= s.Modulus {
+		v -= s.Modulus
+	}
+	return s.First + v
 }
 
 // Next returns the number after v.
@@ -43,11 +49,14 @@ func (s Serial) Diff(a, b uint64) int64 {
 	if s.Modulus == 0 {
 		return int64(a - b)
 	}
-	d := (s.steps(a) + s.Modulus - s.steps(b)) % s.Modulus
-	if d >= s.Modulus-s.Modulus/2 {
-		return int64(d) - int64(s.Modulus)
+	d, all := int64(s.steps(a)-s.steps(b)), int64(s.Modulus)
+	if d < 0 {
+		d += all
 	}
-	return int64(d)
+	if d >= all-all/2 {
+		d -= all
+	}
+	return d
 }
 
 // Less reports whether a is before b.
@@ -55,6 +64,9 @@ func (s Serial) Less(a, b uint64) bool { return s.Diff(a, b) < 0 }
 
 // steps returns how many steps lead from First to v, in 0 to Modulus-1.
 func (s Serial) steps(v uint64) uint64 {
+	if n := v - s.First; n < s.Modulus { // as it is for all but odd numbers; a division takes long
+		return n
+	}
 	if v < s.First {
 		return (s.Modulus - (s.First-v)%s.Modulus) % s.Modulus
 	}

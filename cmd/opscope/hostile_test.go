@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -338,6 +339,9 @@ func TestALossyStream(t *testing.T) {
 	}
 }
 
+// startsOfFrames look like the start of a frame of DirectPlay at every fourth place, and are none.
+var startsOfFrames = []string{"\x00\xf0\xbf\xfa", "\x40\x00\xb0\xfa", "\x02\x00", "\xff\xff\xbf\xfa\x02\x00\x08\xfc" + strings.Repeat("\x00", 12)}
+
 // TestNoiseInEachProtocol gives noise of several kinds to each protocol there is, in both
 // directions, as a stream and as datagrams: the time that it takes grows as the noise does.
 func TestNoiseInEachProtocol(t *testing.T) {
@@ -355,6 +359,13 @@ func TestNoiseInEachProtocol(t *testing.T) {
 			}
 		},
 	}
+	for i, word := range startsOfFrames {
+		kinds[fmt.Sprint("starts of frames ", i+1)] = func(b []byte) {
+			for i := range b {
+				b[i] = word[i%len(word)]
+			}
+		}
+	}
 	const size = 1400
 	for _, p := range protocols.All {
 		known, err := p.Schema()
@@ -364,6 +375,9 @@ func TestNoiseInEachProtocol(t *testing.T) {
 		for kind, fill := range kinds {
 			for _, from := range []scene.Side{fromClient, fromServer} {
 				for _, transport := range []string{"tcp", "udp"} {
+					if strings.HasPrefix(kind, "starts of frames") && (known.Name != "lotr2" || transport != "tcp" || from != fromClient) {
+						continue
+					}
 					t.Run(known.Name+"/"+kind+"/"+transport+"/"+[]string{"c2s", "s2c"}[from], func(t *testing.T) {
 						s := &scene.Scene{}
 						headers := tcpHeaders

@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// hang is how long a test waits for what must happen: so long that a busy machine is in time.
+const hang = 5 * time.Minute
+
 // result is what a command line came to.
 type result struct {
 	out, err string

@@ -93,12 +93,7 @@ func (c *conversation) head(r *dissect.Record, f *frame, e *envelope) *wire.Erro
 	r.Head.Reset(f.data)
 	w := &c.scratch.Decoder
 	w.State, w.Envelope, w.Short = nil, nil, f.short
-	var err *wire.Error
-	if c.scratch.Skim {
-		err = w.Skim(c.Protocol, "envelope", e.Layout, f.data, 0, 8*len(f.data))
-	} else {
-		err = w.Decode(c.Protocol, "envelope", e.Layout, &r.Head, 0, 8*len(f.data))
-	}
+	err := c.scratch.Body(c.Protocol, "envelope", e.Layout, &r.Head, 0, 8*len(f.data), false)
 	for _, m := range w.Remarks {
 		r.Note(m.Code, m.Text)
 	}

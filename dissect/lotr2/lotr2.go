@@ -155,10 +155,7 @@ func (t *talk) Message(r *dissect.Record, m *dplay.Message) {
 func (t *talk) head(r *dissect.Record, m *dplay.Message) *wire.Error {
 	w := &t.scratch.Decoder
 	w.State, w.Envelope, w.Short = nil, nil, m.Short
-	if t.scratch.Skim {
-		return w.Skim(t.schema, "envelope", t.envelope.Layout, m.Frame, 8*m.Start, 8*len(m.Frame))
-	}
-	return w.Decode(t.schema, "envelope", t.envelope.Layout, &r.Head, 8*m.Start, 8*len(m.Frame))
+	return t.scratch.Body(t.schema, "envelope", t.envelope.Layout, &r.Head, 8*m.Start, 8*len(m.Frame), false)
 }
 
 // body decodes the payload, all that the size of DirectPlay has room for: that size is
@@ -174,12 +171,7 @@ func (t *talk) body(r *dissect.Record, m *dplay.Message, p *schema.Packet) {
 	w := &t.scratch.Decoder
 	w.State, w.Envelope, w.Short = nil, t.envelope, m.Short
 	r.Layout = p.Of(schema.AnySender)[0]
-	var err *wire.Error
-	if t.scratch.Skim && !reads(p) {
-		err = w.Skim(t.schema, p.Name, r.Layout, m.Frame, 8*start, 8*len(m.Frame))
-	} else {
-		err = w.Decode(t.schema, p.Name, r.Layout, &r.Body, 8*start, 8*len(m.Frame))
-	}
+	err := t.scratch.Body(t.schema, p.Name, r.Layout, &r.Body, 8*start, 8*len(m.Frame), reads(p))
 	for _, k := range w.Remarks {
 		r.Note(k.Code, k.Text)
 	}

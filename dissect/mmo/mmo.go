@@ -242,12 +242,7 @@ func (c *conversation) body(r *dissect.Record, f *piece, l *schema.Layout, k *ki
 	if f.missing > 0 {
 		w.Short = f.short
 	}
-	var err *wire.Error
-	if c.scratch.Skim && !reads(r.Packet, l, k) {
-		err = w.Skim(c.schema, r.Message, l, r.Raw, 8*f.head.Head, 8*len(f.data))
-	} else {
-		err = w.Decode(c.schema, r.Message, l, &r.Body, 8*f.head.Head, 8*len(f.data))
-	}
+	err := c.scratch.Body(c.schema, r.Message, l, &r.Body, 8*f.head.Head, 8*len(f.data), reads(r.Packet, l, k))
 	for _, m := range w.Remarks {
 		if f.missing == 0 || m.Code != "protobuf_truncated" { // else the frame is what is cut
 			r.Note(m.Code, m.Text)

@@ -298,12 +298,7 @@ func (c *conversation) body(r *dissect.Record, d dissect.Direction, t schema.Tra
 	r.Layout = layouts[best]
 	w := &c.scratch.Decoder
 	w.State, w.Short = c.state, short
-	var err *wire.Error
-	if c.scratch.Skim && !reads(p, d) {
-		err = w.Skim(c.schema, p.Name, r.Layout, data, 8, 8*len(data))
-	} else {
-		err = w.Decode(c.schema, p.Name, r.Layout, &r.Body, 8, 8*len(data))
-	}
+	err := c.scratch.Body(c.schema, p.Name, r.Layout, &r.Body, 8, 8*len(data), reads(p, d))
 	for _, m := range w.Remarks {
 		r.Note(m.Code, m.Text)
 	}

@@ -70,18 +70,22 @@ const negativeZero = 1 << 63
 // 1e-6 and 1e21. NaN and infinities, which JSON has not, are the words NaN,
 // +Inf and -Inf.
 func appendFloat(dst []byte, v float64, single bool) []byte {
-	size := math.Abs(v)
-	bits, whole, small := 64, size < 1<<53, size < 1e-6
+	bits, size := 64, math.Abs(v)
+	whole, small := size < 1<<53, size < 1e-6
 	if single {
 		// Compared as what it is, its digits look the same when they come back as a
 		// 64-bit float.
-		bits, whole, small = 32, size < 1<<24, float32(size) < 1e-6
+		bits, v = 32, float64(float32(v))
+		whole, small = size < 1<<24, float32(size) < 1e-6
 	}
 	switch {
 	case whole && v == math.Trunc(v) && math.Float64bits(v) != negativeZero:
 		return appendInt(dst, int64(v))
 	case small && v != 0 || size >= 1e21:
 		return strconv.AppendFloat(dst, v, 'e', -1, bits)
+	}
+	if text, ok := appendShortest(dst, v, single); ok {
+		return text
 	}
 	return strconv.AppendFloat(dst, v, 'f', -1, bits)
 }
