@@ -198,6 +198,12 @@ func (q *Requests) AnsweredUpTo(r *Record, s reassembly.Serial, seq uint64) {
 	q.list, q.done = waiting, 0
 }
 
+// Waiting reports whether a request has had no answer.
+func (q *Requests) Waiting() bool {
+	q.skip()
+	return q.done < len(q.list)
+}
+
 // Unasked notes on an answer that the capture does not hold what it answers.
 func (r *Record) Unasked(joined bool) {
 	verdict, code := AcksUnseen, "acked_unseen"

@@ -231,7 +231,7 @@ func (c *conversation) decode(r *dissect.Record, f *piece) {
 	c.remark(r, f, k)
 	if f.at.Direction != dissect.UnknownDirection && f.missing == 0 {
 		c.learn(r, f.at)
-		c.answers.follow(r, k, f.at.Direction)
+		c.answers.follow(r, k, f)
 	}
 }
 
@@ -242,7 +242,7 @@ func (c *conversation) body(r *dissect.Record, f *piece, l *schema.Layout, k *ki
 	if f.missing > 0 {
 		w.Short = f.short
 	}
-	err := c.scratch.Body(c.schema, r.Message, l, &r.Body, 8*f.head.Head, 8*len(f.data), reads(r.Packet, l, k))
+	err := c.scratch.Body(c.schema, r.Message, l, &r.Body, 8*f.head.Head, 8*len(f.data), c.reads(r.Packet, l, k))
 	for _, m := range w.Remarks {
 		if f.missing == 0 || m.Code != "protobuf_truncated" { // else the frame is what is cut
 			r.Note(m.Code, m.Text)
@@ -263,9 +263,25 @@ func (c *conversation) body(r *dissect.Record, f *piece, l *schema.Layout, k *ki
 	}
 }
 
-// reads reports whether the session itself looks at the values of a packet.
-func reads(p *schema.Packet, l *schema.Layout, k *kind) bool {
+// reads reports whether the session itself looks at the values of a packet. Of a batch it
+// looks at one entry: where a record has room for few, entries finds it.
+func (c *conversation) reads(p *schema.Packet, l *schema.Layout, k *kind) bool {
+	if k.role.part == movesMany {
+		return c.scratch.Look() != dissect.LookOutline
+	}
 	return k.role.part != noPart || p.Secret() || !l.Guessed() && l.FieldAt(portField) != nil
+}
+
+// entries returns a batch with all its entries, of which the record may have the first alone.
+// It is valid until something else is decoded.
+func (c *conversation) entries(r *dissect.Record, f *piece) *schema.Tree {
+	t := &c.scratch.Tree
+	t.Reset(r.Raw)
+	w := &c.scratch.Trial
+	w.State, w.Short = c.state, wire.Malformed
+	// What an error cuts off is not there, as in the record.
+	_ = w.Decode(c.schema, r.Message, r.Layout, t, 8*f.head.Head, 8*len(f.data))
+	return t
 }
 
 // said reports whether a record has a note.
