@@ -215,6 +215,9 @@ type Scratch struct {
 	look Look
 }
 
+// Look says how much of the bodies anybody looks at but the session.
+func (s *Scratch) Look() Look { return s.look }
+
 // Body decodes a body or an envelope into t as schema.Decoder.Decode does, as far as anybody
 // looks at it: the whole of it if the session itself does. All that Decoder tells is the same.
 func (s *Scratch) Body(p *schema.Protocol, message string, l *schema.Layout, t *schema.Tree, from, to int, whole bool) *wire.Error {

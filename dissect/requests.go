@@ -73,7 +73,7 @@ func (q *Requests) Asked(r *Record, key uint64) {
 	}
 	e := q.free[len(q.free)-1]
 	q.free = q.free[:len(q.free)-1]
-	*e = request{key: key, opcode: r.Opcode, message: r.Message, packet: r.LastPacket(), time: momentOf(r.Time), by: r.Ack.By}
+	e.key, e.opcode, e.message, e.packet, e.time, e.by = key, r.Opcode, r.Message, r.LastPacket(), momentOf(r.Time), r.Ack.By
 	q.hold.Follow(r, &e.ticket)
 	q.list = append(q.list, e)
 }
@@ -184,10 +184,11 @@ func (q *Requests) AnsweredUpTo(r *Record, s reassembly.Serial, seq uint64) {
 			waiting = append(waiting, e)
 			continue
 		default:
-			q.resolve(r, e, roundTrip(e.time, momentOf(r.Time)))
+			rtt := roundTrip(e.time, momentOf(r.Time))
+			q.resolve(r, e, rtt)
 			if last == nil || s.Less(last.key, e.key) {
 				last = e
-				r.acks(e, AcksNew, roundTrip(e.time, momentOf(r.Time)))
+				r.acks(e, AcksNew, rtt)
 				r.Acks.Seq = int(e.key)
 			}
 		}
@@ -195,6 +196,12 @@ func (q *Requests) AnsweredUpTo(r *Record, s reassembly.Serial, seq uint64) {
 		q.free = append(q.free, e)
 	}
 	q.list, q.done = waiting, 0
+}
+
+// Waiting reports whether a request has had no answer.
+func (q *Requests) Waiting() bool {
+	q.skip()
+	return q.done < len(q.list)
 }
 
 // Unasked notes on an answer that the capture does not hold what it answers.

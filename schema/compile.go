@@ -100,6 +100,7 @@ type code struct {
 	clear []int
 	env   []envRead
 	size  *expr      // bytes of the whole frame
+	bytes int        // of the body, -1 where they differ
 	order wire.Order // of what the last field leaves of its byte
 }
 
@@ -312,6 +313,10 @@ func (d *draft) compileBody(e *packetDecl, b *bodyDecl) (*Layout, error) {
 	l.code.order = lastOrder(ops, d.Order)
 	l.code.slots, l.code.env = c.slots, c.env
 	l.code.clear = c.usedOf(scope.clear)
+	l.code.bytes = -1
+	if bits, fixed := fixedSize(ops); fixed {
+		l.code.bytes = (bits + 7) / 8
+	}
 	return l, nil
 }
 

@@ -233,9 +233,12 @@ func (f *Framing) Head(data []byte) (Frame, bool) {
 	if len(data) < e.size {
 		return Frame{Seq: -1, Length: -1}, false
 	}
-	length := int(min(e.length.Read(data), 1<<31))
-	size := length + e.uncounted(f.Counts)
-	return e.frame(data, size), length >= f.Min && (f.Max == 0 || length <= f.Max) && size >= e.size
+	head, length := e.frame(data, 0), 0
+	if e.length.bits > 0 {
+		length = int(min(uint64(head.Length), 1<<31))
+	}
+	head.Size = length + e.uncounted(f.Counts)
+	return head, length >= f.Min && (f.Max == 0 || length <= f.Max) && head.Size >= e.size
 }
 
 // errPart is the answer for the start of a frame whose size is known, which is no

@@ -163,6 +163,9 @@ type Enum struct {
 // search: more than among the opcodes of a game.
 const sparse = 16
 
+// few is how many names are gone through faster than one is looked up.
+const few = 8
+
 // NewEnum returns an enum with these values.
 func NewEnum(name string, values []Name) *Enum {
 	e := &Enum{Name: name, Values: values, byNum: make(map[uint64]string, len(values))}
@@ -192,7 +195,15 @@ func (e *Enum) NameOf(v uint64) string {
 	if v < uint64(len(e.low)) {
 		return e.low[v]
 	}
-	return e.byNum[v]
+	if len(e.Values) > few {
+		return e.byNum[v]
+	}
+	for i := range e.Values {
+		if e.Values[i].Value == v {
+			return e.Values[i].Name
+		}
+	}
+	return ""
 }
 
 // ValueOf returns the value with this name.

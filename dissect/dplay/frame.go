@@ -228,8 +228,9 @@ func (c *conversation) message(f *frame) {
 		return
 	}
 	r.Protocol = c.session.Schema().Name
-	c.heard = Message{Frame: f.data, Start: start, Missing: f.missing, Short: f.short, From: c.from.Read(f.data)}
-	c.talk.Message(r, &c.heard)
+	m := &c.heard
+	m.Frame, m.Start, m.Missing, m.Short, m.From = f.data, start, f.missing, f.short, c.from.Read(f.data)
+	c.talk.Message(r, m)
 	if r.Err == nil && f.joined == 0 {
 		r.Err = c.checkSize(r, f)
 	}

@@ -145,8 +145,9 @@ func (a *answers) is(name string, r role) {
 }
 
 // follow takes a whole record, whose direction is known.
-func (a *answers) follow(r *dissect.Record, k *kind, d dissect.Direction) {
+func (a *answers) follow(r *dissect.Record, k *kind, f *piece) {
 	var is role
+	d := f.at.Direction
 	if p := r.Packet; p != nil && (p.From == schema.AnySender || p.From == d.Sender()) {
 		is = k.role
 	}
@@ -163,7 +164,7 @@ func (a *answers) follow(r *dissect.Record, k *kind, d dissect.Direction) {
 			a.moved(r, seq)
 		}
 	case is.part == movesMany:
-		a.movedMany(r)
+		a.movedMany(r, f)
 	case is.part == refuses:
 		a.refused(r, d.Reverse())
 	}
@@ -235,10 +236,18 @@ func (a *answers) moved(r *dissect.Record, seq uint64) {
 	}
 }
 
-func (a *answers) movedMany(r *dissect.Record) {
+// movedMany takes a batch, for its entry of the own character.
+func (a *answers) movedMany(r *dissect.Record, f *piece) {
+	if a.c.character == 0 || !a.inputs.Waiting() {
+		return
+	}
 	t := &r.Body
 	list := t.Field("entries")
-	if list < 0 || a.c.character == 0 {
+	if list >= 0 && t.Nodes[list].Num > 0 { // some are not there
+		t = a.c.entries(r, f)
+		list = t.Field("entries")
+	}
+	if list < 0 {
 		return
 	}
 	for i := list + 1; i < t.Next(list); i = t.Next(i) {
