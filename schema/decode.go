@@ -50,6 +50,7 @@ type Decoder struct {
 	skims   bool    // no node is made
 	skimmed int     // values of the body that are not in the tree
 	unseen  [4]Node // these, in turn
+	short   [8]byte // data of less, for wire.High and Low
 	empty   Tree    // of a body that is skimmed
 
 	proto  protoWalk

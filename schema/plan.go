@@ -301,12 +301,16 @@ func (d *Decoder) lost(o *op) bool {
 // run decodes a run.
 func (d *Decoder) run(s *stage) bool {
 	data := d.r.Data()
-	if s.widest > wire.Reach && d.r.Pos()&7 != 0 || len(data) < 8 || s.longest > d.bounds.Text {
+	if s.widest > wire.Reach && d.r.Pos()&7 != 0 || s.longest > d.bounds.Text {
 		return d.apart(s)
 	}
 	base, ok := d.r.Take(s.bits)
 	if !ok {
 		return d.apart(s)
+	}
+	if len(data) < len(d.short) {
+		copy(d.short[:], data)
+		data = d.short[:]
 	}
 	if d.skims {
 		d.skimmed += len(s.run)

@@ -296,7 +296,7 @@ func (c *conversation) body(r *dissect.Record, at *dissect.Carrier, t schema.Tra
 	r.Layout = layouts[best]
 	w := &c.scratch.Decoder
 	w.State = c.state
-	err := c.scratch.Body(c.schema, p.Name, r.Layout, &r.Body, 8*from, 8*to, read(p))
+	err := c.scratch.Body(c.schema, p.Name, r.Layout, &r.Body, 8*from, 8*to, reads(p))
 	_, missing := w.Missing()
 	for _, m := range w.Remarks {
 		r.Note(m.Code, m.Text)
@@ -314,8 +314,8 @@ func (c *conversation) body(r *dissect.Record, at *dissect.Carrier, t schema.Tra
 	return end, !missing
 }
 
-// read reports whether the session itself reads the values of a packet.
-func read(p *schema.Packet) bool {
+// reads reports whether the session itself reads the values of a packet.
+func reads(p *schema.Packet) bool {
 	switch p.Opcode {
 	case opHello, opBehavior, opTranslation:
 		return true
