@@ -313,7 +313,7 @@ func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
 // appendJSONFloat appends a float, as a string where it is no number.
 func appendJSONFloat(dst []byte, n *schema.Node) []byte {
 	v, single := math.Float64frombits(n.Num), n.Field != nil && n.Field.Single
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if math.IsNaN(v - v) {
 		return append(appendFloat(append(dst, '"'), v, single), '"')
 	}
 	return appendFloat(dst, v, single)
