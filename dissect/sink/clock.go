@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"encoding/binary"
 	"time"
 
 	"opscope/dissect"
@@ -144,14 +145,9 @@ func appendFraction(dst []byte, nano, digits int) []byte {
 	if digits <= 0 {
 		return dst
 	}
-	text := [1 + 9]byte{'.'}
-	v := uint(nano)
-	for at := 8; at > 0; at -= 2 {
-		text[at], text[at+1] = hundreds[2*(v%100)], hundreds[2*(v%100)+1]
-		v /= 100
-	}
-	text[1] = byte('0' + v)
-	return append(dst, text[:1+min(digits, 9)]...)
+	v, end := uint64(nano), len(dst)+1+min(digits, 9)
+	dst = append(dst, '.', byte('0'+v/1e8))
+	return binary.LittleEndian.AppendUint64(dst, eight(v%1e8)|zeros)[:end]
 }
 
 // appendRTT appends how long an acknowledgement took, in three digits or less.

@@ -219,7 +219,12 @@ func (t *Text) fit(dst []byte, from, column, end int) []byte {
 // appendName appends the name of a node.
 func (t *Text) appendName(dst []byte, n *schema.Node) []byte {
 	t.hidden += len(t.ink.name.on) + len(t.ink.name.off)
-	dst = t.escaped(append(dst, t.ink.name.on...), nameOf(n))
+	dst = append(dst, t.ink.name.on...)
+	if n.Field != nil && n.Field.Key != "" {
+		dst = append(dst, n.Field.Name...) // is plain
+	} else {
+		dst = t.escaped(dst, nameOf(n))
+	}
 	return append(dst, t.ink.name.off...)
 }
 

@@ -36,27 +36,16 @@ type NDJSON struct {
 	clock  []byte // the text of second, up to its point
 	value  []byte // scratch
 	routes [keptRoutes]route
-	kinds  [keptKinds]kind
+	kinds  kinds
 }
-
-// kind is the text of protocol, message and opcode of a record, which all records of one
-// message share.
-type kind struct {
-	protocol, message string
-	opcode            int
-	text              []byte
-}
-
-// keptKinds is how many kinds are kept: most games have fewer messages.
-const keptKinds = 256
 
 // kind returns the keys protocol, message and opcode of a record.
 func (j *NDJSON) kind(r *dissect.Record) []byte {
-	k := &j.kinds[uint(r.Opcode^r.Opcode>>8)%keptKinds]
-	if k.opcode == r.Opcode && k.message == r.Message && k.protocol == r.Protocol && len(k.text) > 0 {
+	k, same := j.kinds.of(r)
+	if same {
 		return k.text
 	}
-	k.text = appendKeyString(k.text[:0], `,"protocol":`, r.Protocol)
+	k.text = appendKeyString(k.text, `,"protocol":`, r.Protocol)
 	k.text = appendKeyString(k.text, `,"message":`, r.Message)
 	k.text = append(k.text, `,"opcode":`...)
 	if r.Opcode < 0 {
@@ -64,7 +53,6 @@ func (j *NDJSON) kind(r *dissect.Record) []byte {
 	} else {
 		k.text = appendInt(k.text, int64(r.Opcode))
 	}
-	k.protocol, k.message, k.opcode = r.Protocol, r.Message, r.Opcode
 	return k.text
 }
 
@@ -313,7 +301,7 @@ func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
 // appendJSONFloat appends a float, as a string where it is no number.
 func appendJSONFloat(dst []byte, n *schema.Node) []byte {
 	v, single := math.Float64frombits(n.Num), n.Field != nil && n.Field.Single
-	if math.IsNaN(v) || math.IsInf(v, 0) {
+	if math.IsNaN(v - v) {
 		return append(appendFloat(append(dst, '"'), v, single), '"')
 	}
 	return appendFloat(dst, v, single)

@@ -74,6 +74,7 @@ type Text struct {
 	margin int // columns that the record stands further right
 	hidden int
 
+	kinds        kinds
 	protocol     string           // of the line before
 	modes        *schema.Enum     // its stream modes
 	opcodeDigits int              // of its opcodes, 0 before any line
@@ -237,12 +238,7 @@ func (t *Text) ellipsis(dst []byte) []byte {
 
 // appendColumns appends message, size, sequence and acknowledgement.
 func (t *Text) appendColumns(dst []byte, r *dissect.Record) []byte {
-	dst = append(t.pad(dst, messageColumn), t.ink.message.on...)
-	dst = append(t.escaped(dst, r.Message), t.ink.message.off...)
-	t.hidden += len(t.ink.message.on) + len(t.ink.message.off)
-	if r.Opcode >= 0 && !strings.HasPrefix(r.Message, "unknown(") {
-		dst = t.appendOpcodeOf(append(dst, ' '), r)
-	}
+	dst = t.appendMessage(t.pad(dst, messageColumn), r)
 	digits := 1
 	for n := r.Size; n >= 10; n /= 10 {
 		digits++
@@ -262,6 +258,23 @@ func (t *Text) appendColumns(dst []byte, r *dissect.Record) []byte {
 		}
 	}
 	return dst
+}
+
+// appendMessage appends the message of a record with its opcode.
+func (t *Text) appendMessage(dst []byte, r *dissect.Record) []byte {
+	k, same := t.kinds.of(r)
+	if !same {
+		hidden := t.hidden
+		k.text = append(k.text, t.ink.message.on...)
+		k.text = append(t.escaped(k.text, r.Message), t.ink.message.off...)
+		if r.Opcode >= 0 && !strings.HasPrefix(r.Message, "unknown(") {
+			k.text = t.appendOpcodeOf(append(k.text, ' '), r)
+		}
+		k.hidden = t.hidden - hidden + len(t.ink.message.on) + len(t.ink.message.off)
+		t.hidden = hidden
+	}
+	t.hidden += k.hidden
+	return append(dst, k.text...)
 }
 
 // sequenced reports whether the column of the sequence is in use.

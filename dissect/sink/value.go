@@ -2,23 +2,15 @@ package sink
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math"
 	"math/bits"
-	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
 
 	"opscope/schema"
 )
-
-// hundreds is the two digits of each number below a hundred.
-var hundreds = func() (table [200]byte) {
-	for v := range 100 {
-		table[2*v], table[2*v+1] = byte('0'+v/10), byte('0'+v%10)
-	}
-	return table
-}()
 
 // powers are the powers of ten that fit in 64 bits.
 var powers = func() (table [20]uint64) {
@@ -28,30 +20,20 @@ var powers = func() (table [20]uint64) {
 	return table
 }()
 
-// appendUint appends a number in decimal digits. They are written where they belong, which
+// appendUint appends a number in decimal digits. Up to eight are written together, which
 // strconv does not do; every line has a dozen numbers.
 func appendUint(dst []byte, v uint64) []byte {
 	switch {
 	case v < 10:
 		return append(dst, byte('0'+v))
-	case v < 100:
-		return append(dst, hundreds[2*v], hundreds[2*v+1])
+	case v >= 1e8:
+		dst, v = appendUint(dst, v/1e8), v%1e8
+		return binary.LittleEndian.AppendUint64(dst, eight(v)|zeros)
 	}
-	digits := bits.Len64(v) * 1233 >> 12 // about log10: too small by one, or right
-	if v >= powers[digits] {
-		digits++
-	}
-	at := len(dst) + digits
-	dst = slices.Grow(dst, digits)[:at]
-	for ; v >= 100; v /= 100 {
-		at -= 2
-		dst[at], dst[at+1] = hundreds[2*(v%100)], hundreds[2*(v%100)+1]
-	}
-	dst[at-1] = byte('0' + v%10)
-	if v >= 10 {
-		dst[at-2] = byte('0' + v/10)
-	}
-	return dst
+	digits := eight(v)
+	ahead := bits.TrailingZeros64(digits) / 8
+	dst = binary.LittleEndian.AppendUint64(dst, (digits|zeros)>>(8*ahead&63))
+	return dst[:len(dst)-ahead]
 }
 
 // appendInt appends a number with its sign.
