@@ -357,6 +357,20 @@ func (r *Record) Reread() {
 	r.Body.Nodes = r.Body.Nodes[:0]
 }
 
+// Look says how much of a body a sink looks at. What a session learns from is whole all the
+// same, and so is all else of a record.
+type Look uint8
+
+// How one looks at bodies.
+const (
+	LookWhole   Look = iota
+	LookOutline      // at arrays of less than OutlineValues, and at the number of elements of others
+	LookNothing      // at no value of a body or an envelope
+)
+
+// OutlineValues is more values of an array than a line shows.
+const OutlineValues = 5
+
 // Sink takes records and writes them somewhere.
 type Sink interface {
 	// Write takes one record, which is valid during the call.

@@ -46,9 +46,7 @@ type Options struct {
 	File   int // index of the first capture among the inputs
 	Limits Limits
 	Check  bool // tell of each packet with a wrong checksum
-	// Skim says that nobody looks at the values of bodies, which need not be there where no
-	// session learns from them. All else of a record is the same.
-	Skim bool
+	Look   Look // how much of the bodies anybody looks at
 	// Traffic takes what the packets of each flow amounted to, once it is forgotten, its
 	// session begins anew, or the capture ends; nil for nobody. It is valid during the call.
 	Traffic func(*Traffic)
@@ -129,7 +127,7 @@ func (p *Pipeline) Run(ctx context.Context, src Source) (*Result, error) {
 	r := &run{
 		Pipeline: p, names: map[Protocol]string{}, schemas: map[Protocol]*schema.Protocol{}, below: map[Protocol]*schema.Protocol{},
 		live: map[hosts][]*Session{}, expected: map[netip.AddrPort][]*Session{},
-		scratch: Scratch{Skim: p.options.Skim},
+		scratch: Scratch{look: p.options.Look},
 	}
 	if err := r.load(); err != nil {
 		return nil, err
@@ -213,7 +211,27 @@ type Scratch struct {
 	Decoder schema.Decoder
 	Trial   schema.Decoder // for looking ahead
 	Tree    schema.Tree    // likewise
-	Skim    bool           // see Options
+
+	look Look
+}
+
+// Look says how much of the bodies anybody looks at but the session.
+func (s *Scratch) Look() Look { return s.look }
+
+// Body decodes a body or an envelope into t as schema.Decoder.Decode does, as far as anybody
+// looks at it: the whole of it if the session itself does. All that Decoder tells is the same.
+func (s *Scratch) Body(p *schema.Protocol, message string, l *schema.Layout, t *schema.Tree, from, to int, whole bool) *wire.Error {
+	d := &s.Decoder
+	switch {
+	case whole || s.look == LookWhole:
+		return d.Decode(p, message, l, t, from, to)
+	case s.look == LookNothing:
+		return d.Skim(p, message, l, t.Data, from, to)
+	}
+	d.Outline = OutlineValues
+	err := d.Decode(p, message, l, t, from, to)
+	d.Outline = 0
+	return err
 }
 
 type portKey struct {

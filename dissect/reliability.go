@@ -461,7 +461,9 @@ func (s *SequenceStream) remember(r *Record, e *sent) {
 	case grown:
 		s.hold.remember(r.Session, 1)
 	}
-	s.hold.Follow(r, &kept.ticket)
+	if s.rules.Acknowledged {
+		s.hold.Follow(r, &kept.ticket)
+	}
 	if s.rules.Serial.Less(s.top, e.seq) {
 		s.top = e.seq
 	}

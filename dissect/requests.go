@@ -73,7 +73,7 @@ func (q *Requests) Asked(r *Record, key uint64) {
 	}
 	e := q.free[len(q.free)-1]
 	q.free = q.free[:len(q.free)-1]
-	*e = request{key: key, opcode: r.Opcode, message: r.Message, packet: r.LastPacket(), time: momentOf(r.Time), by: r.Ack.By}
+	e.key, e.opcode, e.message, e.packet, e.time, e.by = key, r.Opcode, r.Message, r.LastPacket(), momentOf(r.Time), r.Ack.By
 	q.hold.Follow(r, &e.ticket)
 	q.list = append(q.list, e)
 }
@@ -173,23 +173,35 @@ func (q *Requests) answer(r *Record, i int) bool {
 
 // AnsweredUpTo takes an answer to all requests whose keys, which are sequences, are not
 // behind one. r.Acks names the furthest on that had none yet; it stays as it is where
-// there is none.
+// there is none. What has had its answer is forgotten: nothing asks for it again.
 func (q *Requests) AnsweredUpTo(r *Record, s reassembly.Serial, seq uint64) {
 	var last *request
-	q.skip()
-	for _, e := range q.list[q.done:] {
-		if e.by != 0 || s.Less(seq, e.key) {
+	waiting := q.list[:0]
+	for _, e := range q.list {
+		switch {
+		case e.by != 0:
+		case s.Less(seq, e.key):
+			waiting = append(waiting, e)
 			continue
+		default:
+			rtt := roundTrip(e.time, momentOf(r.Time))
+			q.resolve(r, e, rtt)
+			if last == nil || s.Less(last.key, e.key) {
+				last = e
+				r.acks(e, AcksNew, rtt)
+				r.Acks.Seq = int(e.key)
+			}
 		}
-		if last == nil || s.Less(last.key, e.key) {
-			last = e
-		}
-		q.resolve(r, e, roundTrip(e.time, momentOf(r.Time)))
+		q.hold.Forget(&e.ticket)
+		q.free = append(q.free, e)
 	}
-	if last != nil {
-		r.acks(last, AcksNew, roundTrip(last.time, momentOf(r.Time)))
-		r.Acks.Seq = int(last.key)
-	}
+	q.list, q.done = waiting, 0
+}
+
+// Waiting reports whether a request has had no answer.
+func (q *Requests) Waiting() bool {
+	q.skip()
+	return q.done < len(q.list)
 }
 
 // Unasked notes on an answer that the capture does not hold what it answers.

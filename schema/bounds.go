@@ -29,7 +29,7 @@ const (
 // Bounded returns p with other bounds. What is loaded over it keeps to them, too.
 func (p *Protocol) Bounded(b Bounds) *Protocol {
 	c := *p
-	c.bounds = b
+	c.bounds = b.or(DefaultBounds)
 	return &c
 }
 
@@ -43,4 +43,9 @@ func (b Bounds) or(d Bounds) Bounds {
 }
 
 // limits returns the bounds of p.
-func (p *Protocol) limits() Bounds { return p.bounds.or(DefaultBounds) }
+func (p *Protocol) limits() Bounds {
+	if p.bounds == (Bounds{}) {
+		return DefaultBounds
+	}
+	return p.bounds
+}

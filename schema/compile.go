@@ -100,6 +100,7 @@ type code struct {
 	clear []int
 	env   []envRead
 	size  *expr      // bytes of the whole frame
+	bytes int        // of the body, -1 where they differ
 	order wire.Order // of what the last field leaves of its byte
 }
 
@@ -312,6 +313,10 @@ func (d *draft) compileBody(e *packetDecl, b *bodyDecl) (*Layout, error) {
 	l.code.order = lastOrder(ops, d.Order)
 	l.code.slots, l.code.env = c.slots, c.env
 	l.code.clear = c.usedOf(scope.clear)
+	l.code.bytes = -1
+	if bits, fixed := fixedSize(ops); fixed {
+		l.code.bytes = (bits + 7) / 8
+	}
 	return l, nil
 }
 
@@ -609,6 +614,7 @@ func (s *listScope) compile(f *fieldDecl, ref *typeRef) (*op, error) {
 		return nil, err
 	}
 	field := f.Field
+	field.call(f.Name)
 	field.Type, field.Order, field.Encoding = ref.src, s.c.d.Order, ref.encoding
 	if ref.fixed {
 		field.Order = ref.order
@@ -906,7 +912,7 @@ func (s *listScope) compilePrimitive(o *op, p *primitive, args []*expr, ref *typ
 		s.give(o)
 	}
 	elem := *o.field
-	elem.Name = ""
+	elem.call("")
 	o.body = []*op{{kind: opComputed, field: &elem, slot: -1, value: &expr{}}}
 	return nil
 }

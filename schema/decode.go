@@ -30,6 +30,9 @@ type Decoder struct {
 	Envelope *Envelope
 	// Short is the kind of error that running out of data makes.
 	Short wire.Kind
+	// Outline is how many nodes of an array suffice: where the tree has as many, what
+	// elements follow are read, and counted in the array's node. 0 stands for all.
+	Outline int
 
 	// End is where the body ended, padding included, in bits from the start of
 	// the tree's data.
@@ -44,10 +47,10 @@ type Decoder struct {
 	t       *Tree
 	far     int // where reading left off to go on elsewhere, at the furthest
 	missing bool
-	skims   bool   // no node is made
-	skimmed int    // values of the body that are not in the tree
-	unseen  []Node // these, in turn
-	empty   Tree   // of a body that is skimmed
+	skims   bool    // no node is made
+	skimmed int     // values of the body that are not in the tree
+	unseen  [4]Node // these, in turn
+	empty   Tree    // of a body that is skimmed
 
 	proto  protoWalk
 	bounds Bounds
@@ -89,7 +92,7 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 // Remarks and Missing. The data is not kept.
 func (d *Decoder) Skim(p *Protocol, message string, l *Layout, data []byte, from, to int) *wire.Error {
 	d.empty.Reset(data)
-	d.skims = l.proto == nil // what is repeated and what is absent is told by the nodes
+	d.skims = true
 	err := d.Decode(p, message, l, &d.empty, from, to)
 	d.skims, d.empty.Data = false, nil
 	return err
@@ -156,7 +159,11 @@ func (d *Decoder) remark(code, text string) {
 // add appends the node of a field that began at a bit and ends here. It is valid until
 // the next one.
 func (d *Decoder) add(f *Field, kind ValueKind, off int) *Node {
-	n := &d.room(1)[0]
+	if d.skims {
+		d.skimmed++
+		return &d.unseen[0]
+	}
+	n := &d.t.extend(1)[0]
 	n.begin(f, kind, off, d.r.Pos()-off)
 	return n
 }
@@ -517,10 +524,13 @@ func (d *Decoder) array(o *op, off int) bool {
 	}
 	i := len(d.t.Nodes)
 	d.add(o.field, Array, off)
-	outer := d.m.index
+	outer, skims := d.m.index, d.skims
+	passed := uint64(0)
 	ok := true
 	for k := int64(0); k < count && ok; k++ {
 		d.m.index = k
+		d.skims = d.skims || d.Outline > 0 && len(d.t.Nodes)-i > d.Outline
+		before := d.skimmed
 		if o.each != nil {
 			d.m.index = int64(bits.TrailingZeros64(mask))
 			mask &= mask - 1
@@ -528,9 +538,15 @@ func (d *Decoder) array(o *op, off int) bool {
 		if ok = d.one(o.body[0]) && (d.values() <= d.bounds.Values || d.few()); !ok {
 			d.r.Err().Within("[" + strconv.FormatInt(k, 10) + "]")
 		}
+		if d.skims && d.skimmed > before {
+			passed++
+		}
 	}
-	d.m.index = outer
-	d.close(i)
+	d.m.index, d.skims = outer, skims
+	if !skims {
+		d.t.Nodes[i].Num = passed
+		d.close(i)
+	}
 	return ok
 }
 

@@ -298,7 +298,7 @@ func (e *Encoder) elements(i int) int {
 	if e.t.Nodes[i].Kind != Array {
 		return int(e.t.Nodes[i].BodyLen)
 	}
-	return e.t.elements(i)
+	return e.t.Elements(i)
 }
 
 func (e *Encoder) store(o *op, v number) {

@@ -547,9 +547,9 @@ type machine struct {
 	state *State
 	r     *wire.Reader // nil while encoding
 
-	single  fact   // of an entry that has none in its table
-	origin  Origin // the least sure origin of the entries used
-	failed  bool   // for a fault, or else for the first missing entry
+	single  quantiser // of an entry that has none in its table
+	origin  Origin    // the least sure origin of the entries used
+	failed  bool      // for a fault, or else for the first missing entry
 	missing Missing
 	fault   string // what an expression could not do
 }
@@ -712,38 +712,40 @@ func (m *machine) evalFloats(op exprOp, a, b float64) number {
 }
 
 func (m *machine) evalEntry(e *expr, key int64) number {
-	f := m.fact(e.table, key)
-	switch {
-	case f == nil:
-		return number{}
-	case e.col == 0 && f.whole:
-		return integer(f.first)
-	case e.col >= len(f.entry.numbers):
-		return number{}
+	if q := m.quantised(e.table, key); q != nil && q.whole && e.col == 0 {
+		return integer(int64(q.a))
 	}
-	return f.entry.numbers[e.col]
+	if f := m.entry(e.table, key); f != nil && e.col < len(f.Values) {
+		return real(f.Values[e.col])
+	}
+	return number{}
 }
 
-// fact returns what decoding looks at of an entry of a learned table and notes its
-// origin, or notes that it is missing. It is valid until the next call.
-func (m *machine) fact(table int, key int64) *fact {
+// quantised returns the quantiser of an entry of a learned table, and notes its origin. It
+// returns nil, and notes nothing, for an entry without one.
+func (m *machine) quantised(table int, key int64) *quantiser {
 	if m.state == nil {
+		return nil
+	}
+	q := m.state.Tables[table].quantiser(key)
+	if q != nil && q.origin > m.origin {
+		m.origin = q.origin
+	}
+	return q
+}
+
+// entry returns an entry of a learned table and notes its origin, or notes that it is
+// missing.
+func (m *machine) entry(table int, key int64) (e *Entry) {
+	if m.state != nil {
+		e = m.state.Tables[table].Get(key)
+	}
+	if e == nil {
 		m.lacks(table, key)
 		return nil
 	}
-	t := m.state.Tables[table]
-	f := t.fact(key)
-	if f == nil {
-		e := t.Get(key)
-		if e == nil {
-			m.lacks(table, key)
-			return nil
-		}
-		m.single = e.fact()
-		f = &m.single
-	}
-	m.origin = max(m.origin, f.origin)
-	return f
+	m.origin = max(m.origin, e.Origin)
+	return e
 }
 
 // lacks notes that an entry is missing.

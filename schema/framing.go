@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"maps"
 	"slices"
 	"strconv"
@@ -48,6 +49,35 @@ func (f *EnvelopeField) Read(data []byte) uint64 {
 		return a<<8 | b
 	}
 	return wire.ReadBits(data, f.off, f.bits, f.order)
+}
+
+// Search returns the first offset of data, from one on, where a frame would begin that has
+// the value in the field; -1 where there is none, as for the nil EnvelopeField.
+func (f *EnvelopeField) Search(data []byte, from int, value uint64) int {
+	if f == nil {
+		return -1
+	}
+	at, size := f.off>>3, f.bits>>3
+	if f.off&7 != 0 || f.bits&7 != 0 || size == 0 {
+		for ; 8*from+f.off+f.bits <= 8*len(data); from++ {
+			if f.Read(data[from:]) == value {
+				return from
+			}
+		}
+		return -1
+	}
+	var pattern [8]byte
+	for i := range size {
+		if f.order == wire.Big {
+			i = size - 1 - i
+		}
+		pattern[i] = byte(value)
+		value >>= 8
+	}
+	if n := bytes.Index(data[min(from+at, len(data)):], pattern[:size]); n >= 0 {
+		return from + n
+	}
+	return -1
 }
 
 // Size returns the bytes in front of the body.
@@ -203,9 +233,12 @@ func (f *Framing) Head(data []byte) (Frame, bool) {
 	if len(data) < e.size {
 		return Frame{Seq: -1, Length: -1}, false
 	}
-	length := int(min(e.length.Read(data), 1<<31))
-	size := length + e.uncounted(f.Counts)
-	return e.frame(data, size), length >= f.Min && (f.Max == 0 || length <= f.Max) && size >= e.size
+	head, length := e.frame(data, 0), 0
+	if e.length.bits > 0 {
+		length = int(min(uint64(head.Length), 1<<31))
+	}
+	head.Size = length + e.uncounted(f.Counts)
+	return head, length >= f.Min && (f.Max == 0 || length <= f.Max) && head.Size >= e.size
 }
 
 // errPart is the answer for the start of a frame whose size is known, which is no

@@ -64,6 +64,9 @@ func (d *Decoder) guessGroup(field *Field, all Redaction, depth, start int) bool
 	i, body := len(d.t.Nodes), d.r.Pos()
 	d.add(field, Struct, start)
 	ok := d.nested(guessed(all), i, depth, start, uint64(field.Number), false)
+	if d.skims {
+		return ok
+	}
 	n := &d.t.Nodes[i]
 	n.Body, n.BodyLen = int32(body), int32(max(0, d.reached(ok)-body))>>3
 	if ok {

@@ -19,13 +19,7 @@ type Item struct {
 
 // Bytes returns the bytes of every body in this layout, or -1 where they depend on what
 // it holds.
-func (l *Layout) Bytes() int {
-	bits, fixed := fixedSize(l.code.ops)
-	if !fixed {
-		return -1
-	}
-	return (bits + 7) / 8
-}
+func (l *Layout) Bytes() int { return l.code.bytes }
 
 // Items lists the fields of a layout in the order of the wire, members behind
 // what holds them.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"opscope/schema/wire"
 )
@@ -887,6 +888,7 @@ func (d *draft) settlePacket(e *packetDecl) error {
 		if err != nil {
 			panic(err)
 		}
+		atomic.StoreUint32(&e.compiled, 1)
 	})
 	return nil
 }
@@ -1001,11 +1003,16 @@ func (d *draft) indexPackets() {
 			}
 		}
 	}
-	d.short = new([3][4][256]*Packet)
+	d.pages = nil
 	for k, p := range d.index {
-		if k.opcode < 256 {
-			d.short[k.from][k.via][k.opcode] = p
+		n := int(min(k.opcode>>8, maxPages))
+		if n == maxPages {
+			continue
 		}
+		for len(d.pages) <= n {
+			d.pages = append(d.pages, new([3][4][256]*Packet))
+		}
+		d.pages[n][k.from][k.via][k.opcode&0xff] = p
 	}
 }
 

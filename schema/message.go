@@ -285,9 +285,10 @@ func (c *messageCompiler) field(d protoreflect.FieldDescriptor, h hidden, oneofs
 		f.oneof, f.among = i, string(o.Name())
 	}
 	f.field = &Field{
-		Name: fieldName(d), Type: typeName(d), Number: int(d.Number()), Source: c.body.source, Confidence: c.body.sureness,
+		Type: typeName(d), Number: int(d.Number()), Source: c.body.source, Confidence: c.body.sureness,
 		Doc: docOf(d), Wire: wireType(d.Kind()),
 	}
+	f.field.call(fieldName(d))
 	below := h.of(f)
 	c.value(f, d)
 	if m := d.Message(); m != nil {
@@ -361,7 +362,7 @@ func (f *messageField) twins() {
 	f.absent.Redact = Open // what is not there gives nothing away
 	if f.repeated {
 		f.element = twin(NoMark)
-		f.element.Name = ""
+		f.element.call("")
 	}
 }
 

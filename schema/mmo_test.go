@@ -386,7 +386,7 @@ func TestMmoBatchCutByTheCapture(t *testing.T) {
 		tree, d := &Tree{}, &Decoder{Short: wire.Truncated}
 		tree.Reset(frame)
 		err := d.Decode(p, name, layout, tree, 32, 8*len(frame))
-		if n := tree.elements(tree.Field("entries")); err != nil || n != 4 || len(d.Remarks) > 0 || d.End != 8*(16+4*40) {
+		if n := tree.Elements(tree.Field("entries")); err != nil || n != 4 || len(d.Remarks) > 0 || d.End != 8*(16+4*40) {
 			t.Errorf("got %d entries up to byte %d, %v, remarks %v", n, d.End/8, err, d.Remarks)
 		}
 	}

@@ -25,6 +25,8 @@ type stage struct {
 	slot int    // of the flag on which the stage depends
 	mask uint64 // its bits there; 0 for a stage without such a condition
 	skip int    // stages behind this one that depend on the same flag
+	rest uint64 // the bits of this one and of those behind it that depend on flags of this slot
+	last int    // so many are behind it
 }
 
 // runField is a field of a run.
@@ -66,7 +68,7 @@ func plan(ops []*op) []stage {
 			stages[len(stages)-1].add(f)
 			continue
 		}
-		s := stage{slot: slot, mask: mask}
+		s := stage{slot: slot, mask: mask, rest: mask}
 		if fits {
 			s.add(f)
 		} else {
@@ -75,7 +77,11 @@ func plan(ops []*op) []stage {
 		stages = append(stages, s)
 	}
 	for i := len(stages) - 2; i >= 0; i-- {
-		if s, next := &stages[i], &stages[i+1]; s.mask != 0 && s.mask == next.mask && s.slot == next.slot {
+		s, next := &stages[i], &stages[i+1]
+		if s.mask == 0 || next.mask == 0 || s.slot != next.slot {
+			continue
+		}
+		if s.rest, s.last = s.mask|next.rest, next.last+1; s.mask == next.mask {
 			s.skip = next.skip + 1
 		}
 	}
@@ -215,11 +221,16 @@ func (d *Decoder) repeat(o *op, count int) bool {
 		d.skimmed += 1 + count*each
 		return true
 	}
-	nodes := d.t.extend(1 + count*each)
+	made := count
+	if d.Outline > 0 {
+		made = min(count, (d.Outline+each-1)/each)
+	}
+	d.skimmed += (count - made) * each
+	nodes := d.t.extend(1 + made*each)
 	nodes[0].begin(o.field, Array, base, count*s.bits)
-	nodes[0].Size = int32(count * each)
+	nodes[0].Num, nodes[0].Size = uint64(count-made), int32(made*each)
 	nodes = nodes[1:]
-	for range count {
+	for range made {
 		if each > len(s.run) {
 			nodes[0].begin(element.field, Struct, base, s.bits)
 			nodes[0].Size = int32(len(s.run))
@@ -254,9 +265,16 @@ func (e *expr) certain() bool {
 func (d *Decoder) follow(plan []stage) bool {
 	for i := 0; i < len(plan); i++ {
 		s := &plan[i]
+		if s.mask != 0 {
+			if flags := uint64(d.m.slots[s.slot].i); flags&s.rest == 0 {
+				i += s.last
+				continue
+			} else if flags&s.mask == 0 {
+				i += s.skip
+				continue
+			}
+		}
 		switch {
-		case s.mask != 0 && uint64(d.m.slots[s.slot].i)&s.mask == 0:
-			i += s.skip
 		case s.run != nil:
 			if !d.run(s) {
 				return false
@@ -290,23 +308,33 @@ func (d *Decoder) run(s *stage) bool {
 	if !ok {
 		return d.apart(s)
 	}
-	fields, nodes := s.run, d.room(len(s.run))
 	if d.skims {
-		fields = s.seen
+		d.skimmed += len(s.run)
+		for i := range s.seen {
+			f, n := &s.seen[i], &d.unseen[0]
+			n.Off = f.node.Off + int32(base)
+			d.expose(f, f.read(n, s.order, data))
+		}
+		return true
 	}
-	for i := range fields {
-		f, n := &fields[i], &nodes[i]
+	nodes := d.t.extend(len(s.run))
+	for i := range s.run {
+		f, n := &s.run[i], &nodes[i]
 		*n = f.node
 		n.Off += int32(base)
-		v := f.read(n, s.order, data)
-		if f.slot >= 0 {
-			d.m.slots[f.slot] = v
-		}
-		if v.i < f.low || v.i > f.high {
-			d.check(f.op)
-		}
+		d.expose(f, f.read(n, s.order, data))
 	}
 	return true
+}
+
+// expose shows the value of a field to expressions, and to its `valid`.
+func (d *Decoder) expose(f *runField, v number) {
+	if f.slot >= 0 {
+		d.m.slots[f.slot] = v
+	}
+	if v.i < f.low || v.i > f.high {
+		d.check(f.op)
+	}
 }
 
 // apart decodes the fields of a run one after the other.
@@ -357,17 +385,14 @@ func (f *runField) float(raw uint64) float64 {
 	return float64(int32(raw)) / 65536
 }
 
-// room returns n nodes to be filled: at the end of the tree, or for none to see. They
-// hold what was there before.
+// room returns up to four nodes to be filled: at the end of the tree, or for none to see.
+// They hold what was there before.
 func (d *Decoder) room(n int) []Node {
-	if !d.skims {
-		return d.t.extend(n)
+	if d.skims {
+		d.skimmed += n
+		return d.unseen[:n]
 	}
-	d.skimmed += n
-	if n > len(d.unseen) {
-		d.unseen = make([]Node, n)
-	}
-	return d.unseen[:n]
+	return d.t.extend(n)
 }
 
 // extend appends n nodes and returns them. They hold what was there before.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -12,8 +13,9 @@ import (
 	"opscope/schema/wire"
 )
 
-// A run reads its fields without looking at each, and skimming makes no nodes. Both must tell what decoding field by field tells, whatever the bytes are and
-// wherever they end.
+// A run reads its fields without looking at each, skimming makes no nodes, and an outline
+// few. All must tell what decoding field by field tells, whatever the bytes are and wherever
+// they end.
 
 // runs is a layout with what may stand in a run, in both orders.
 const runs = `
@@ -122,6 +124,45 @@ func (d *Decoder) outcome(p *Protocol, l *Layout, data []byte, from int, skim bo
 	return o
 }
 
+// plainly returns nodes by the names of their fields.
+func plainly(nodes []Node) []namedNode {
+	var list []namedNode
+	for _, n := range nodes {
+		name := n.Field.Name
+		n.Field = nil
+		list = append(list, namedNode{name, n})
+	}
+	return list
+}
+
+type namedNode struct {
+	name string
+	Node
+}
+
+// outlineOf leaves the first elements in each array but vectors, which are one value, and
+// counts the others.
+func outlineOf(nodes []namedNode, most int) (list []namedNode) {
+	for len(nodes) > 0 {
+		n := nodes[0]
+		inside := nodes[1 : 1+n.Size]
+		nodes = nodes[1+n.Size:]
+		var kept []namedNode
+		for len(inside) > 0 {
+			next := 1 + inside[0].Size
+			if n.Kind == Array && !n.Kept && len(kept) >= most {
+				n.Num++
+			} else {
+				kept = append(kept, outlineOf(inside[:next], most)...)
+			}
+			inside = inside[next:]
+		}
+		n.Size = int32(len(kept))
+		list = append(append(list, n), kept...)
+	}
+	return list
+}
+
 // bodies makes bytes of several kinds: any, small numbers, few bits, many bits.
 func bodies(r *rand.Rand, n int) (all [][]byte) {
 	for i := range n {
@@ -210,6 +251,14 @@ func TestEveryWayOfDecodingTellsTheSame(t *testing.T) {
 						skimmed := d.outcome(p, l, data, from, true)
 						if skimmed.nodes = got.nodes; !reflect.DeepEqual(skimmed, got) {
 							t.Fatalf("%s: %x from bit %d: skimmed\n%+v, decoded\n%+v", packet.Name, data, from, skimmed, got)
+						}
+						d.Outline = 3
+						outlined := d.outcome(p, l, data, from, false)
+						if d.Outline = 0; !slices.Equal(plainly(outlined.nodes), outlineOf(plainly(got.nodes), 3)) {
+							t.Fatalf("%s: %x from bit %d: outlined\n%+v, decoded\n%+v", packet.Name, data, from, outlined, got)
+						}
+						if outlined.nodes = got.nodes; !reflect.DeepEqual(outlined, got) {
+							t.Fatalf("%s: %x from bit %d: outlined\n%+v, decoded\n%+v", packet.Name, data, from, outlined, got)
 						}
 						if total++; got.err != (wire.Error{}) {
 							failed++

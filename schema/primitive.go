@@ -42,6 +42,8 @@ type quantiser struct {
 	least     uint8 // bits of a number with selector 0
 	most      uint8 // the largest selector, which gives the finest steps
 	sound     bool  // it has widths that there can be
+	whole     bool  // a is all of the entry's first value
+	origin    Origin
 }
 
 const (
@@ -50,27 +52,30 @@ const (
 )
 
 // quantiserOf returns the quantiser of an entry.
-func quantiserOf(v []float64) (q quantiser) {
+func quantiserOf(e *Entry) (q quantiser) {
+	v := e.Values
 	if len(v) < 4 || !(v[0] >= 0 && v[0] <= maxWidth && v[1] >= 0 && v[1] <= maxWidth) {
 		return q
 	}
 	a, b := int(v[0]), int(v[1])
 	least := max(1, b-1<<uint(min(a, 30))+1)
 	most := min(1<<uint(a)-1, maxSelector, uint64(maxWidth-least))
-	return quantiser{v[2], v[3], uint8(a), uint8(b), uint8(least), uint8(most), true}
+	return quantiser{v[2], v[3], uint8(a), uint8(b), uint8(least), uint8(most), true, float64(a) == v[0], e.Origin}
 }
 
 // quantiser evaluates the slot of a primitive. It returns nil for a missing entry, and
 // for one whose widths there cannot be.
 func (m *machine) quantiser(o *op) (q *quantiser, e *Entry) {
-	f := m.fact(o.bits, m.eval(o.args[0]).asInt())
-	switch {
-	case f == nil:
-		return nil, nil
-	case !f.quant.sound:
-		return nil, f.entry
+	key := m.eval(o.args[0]).asInt()
+	if q = m.quantised(o.bits, key); q != nil {
+		return q, nil
 	}
-	return &f.quant, f.entry
+	if e = m.entry(o.bits, key); e != nil {
+		if m.single = quantiserOf(e); m.single.sound {
+			return &m.single, e
+		}
+	}
+	return nil, e
 }
 
 // widths names the widths of an entry, for errors.
@@ -165,6 +170,12 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 	if !ok {
 		return false
 	}
+	if d.skims {
+		if _, room := d.r.Take(3 * n); room {
+			d.skimmed += 4
+			return true
+		}
+	}
 	i, k, steps, data, member := len(d.t.Nodes), 0, steps(n), d.r.Data(), o.body[0].field
 	nodes := d.room(4)
 	nodes[0].begin(o.field, Array, off, 0)
@@ -180,9 +191,6 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 			d.r.Need(n)
 			d.r.Err().Within("[" + strconv.Itoa(k) + "]")
 			break
-		}
-		if d.skims {
-			continue
 		}
 		raw := bits >> uint(64-n)
 		bits <<= uint(n)
@@ -343,7 +351,9 @@ func decodeDecimalTo(d *Decoder, o *op, off int) bool {
 	}
 	v, good := decimal(text)
 	if !good {
-		if !d.skims {
+		if d.skims {
+			d.skimmed--
+		} else {
 			d.t.Nodes = d.t.Nodes[:len(d.t.Nodes)-1]
 		}
 		d.r.Seek(off)

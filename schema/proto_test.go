@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"opscope/schema/wire"
 )
@@ -681,11 +680,7 @@ func TestProtocolBuffersAreBounded(t *testing.T) {
 		tree, d := &Tree{}, &Decoder{}
 		tree.Reset(c.body)
 		k := c.p.PacketNamed(c.k)
-		start := time.Now()
 		err := d.Decode(c.p, k.Name, k.Of(AnySender)[0], tree, 0, 8*len(c.body))
-		if took := time.Since(start); took > 20*time.Second {
-			t.Errorf("%s: it took %v", c.name, took)
-		}
 		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: got %v", c.name, err)
 		}

@@ -29,6 +29,7 @@ type protoWalk struct {
 	stop   int      // where the first field that failed begins, -1 for none
 	top    int      // where the outermost field that is being decoded begins
 	cut    bool     // it failed because the bytes ran out
+	twice  bool     // a field came twice where no node is made
 	absent int
 }
 
@@ -43,6 +44,10 @@ func (d *Decoder) protobuf(p *Protocol, name string, m *message, t *Tree, from, 
 	d.r.Seek(from)
 	first := len(t.Nodes)
 	d.message(m, 0, 0, d.Short == wire.Malformed)
+	if d.proto.twice { // which of the values counts, the nodes tell
+		d.skims = false
+		return d.protobuf(p, name, m, t, from, to)
+	}
 	d.End = d.r.Pos()
 	err := d.r.Err()
 	if err == nil {
@@ -136,7 +141,10 @@ func (d *Decoder) message(m *message, depth int, group uint64, whole bool) bool 
 		d.proto.cut = true
 		ok = d.stopped(d.r.Pos())
 	}
-	if w.again {
+	switch {
+	case w.again && d.skims:
+		d.proto.twice = true
+	case w.again:
 		d.settle(m, w.first)
 	}
 	if ok && (whole || group != 0) {
@@ -269,12 +277,11 @@ func (f *messageField) mismatched(number uint64, as WireType, r Redaction) *Fiel
 
 // closeArray ends the array that is being filled.
 func (d *Decoder) closeArray(w *messageWalk) {
-	if w.open < 0 {
-		return
+	if w.open >= 0 && !d.skims {
+		n := &d.t.Nodes[w.array]
+		n.Size = int32(len(d.t.Nodes) - w.array - 1)
+		n.Len = int32(w.end) - n.Off
 	}
-	n := &d.t.Nodes[w.array]
-	n.Size = int32(len(d.t.Nodes) - w.array - 1)
-	n.Len = int32(w.end) - n.Off
 	w.open = -1
 }
 
@@ -436,8 +443,10 @@ func (d *Decoder) submessage(m *message, field *Field, n uint64, depth, start in
 	d.add(field, Struct, start)
 	outer := d.inside(n)
 	ok := d.nested(m, i, depth, start, 0, n <= uint64(left>>3))
-	node := &d.t.Nodes[i]
-	node.Body, node.BodyLen = int32(body), int32(max(0, d.reached(ok)-body))>>3
+	if !d.skims {
+		node := &d.t.Nodes[i]
+		node.Body, node.BodyLen = int32(body), int32(max(0, d.reached(ok)-body))>>3
+	}
 	return d.outside(body, n, left, outer, ok)
 }
 
@@ -449,8 +458,9 @@ func (d *Decoder) nested(m *message, i, depth, start int, group uint64, whole bo
 		return d.stopped(start)
 	}
 	ok := d.message(m, depth+1, group, whole)
-	d.close(i)
-	d.t.Nodes[i].Len = int32(max(d.reached(ok), start)) - d.t.Nodes[i].Off
+	if d.close(i); !d.skims {
+		d.t.Nodes[i].Len = int32(max(d.reached(ok), start)) - d.t.Nodes[i].Off
+	}
 	return ok
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -342,6 +343,7 @@ func unmarshal(body []byte, into proto.Message) (err error, ok bool) {
 func compareWithRuntime(t *testing.T, d protoreflect.MessageDescriptor, m *message, body []byte) {
 	t.Helper()
 	tree, decoder, err := walkBody(m, body)
+	compareWithSkimming(t, m, body, decoder, err)
 	want := dynamicpb.NewMessage(d)
 	fault, ok := unmarshal(body, want)
 	if !ok {
@@ -375,6 +377,17 @@ func compareWithRuntime(t *testing.T, d protoreflect.MessageDescriptor, m *messa
 	}
 	if wrong != nil || fault != nil || !proto.Equal(back, want) {
 		t.Fatalf("encoded to %v (%v, %v)\nwant %v\n%s", back, wrong, fault, want, hex.Dump(again))
+	}
+}
+
+// compareWithSkimming compares a walk that makes nodes with one that makes none.
+func compareWithSkimming(t *testing.T, m *message, body []byte, made *Decoder, fault *wire.Error) {
+	t.Helper()
+	d := Decoder{Short: wire.Malformed, skims: true}
+	d.empty.Reset(body)
+	err := d.protobuf(&Protocol{Name: "test"}, m.name, m, &d.empty, 0, 8*len(body))
+	if !reflect.DeepEqual(err, fault) || d.End != made.End || !slices.Equal(d.Remarks, made.Remarks) {
+		t.Fatalf("skimmed to %d (%v, %q), made to %d (%v, %q)\n%s", d.End, err, d.Remarks, made.End, fault, made.Remarks, hex.Dump(body))
 	}
 }
 

@@ -10,6 +10,8 @@ package schema
 import (
 	"slices"
 	"strconv"
+	"strings"
+	"sync/atomic"
 
 	"opscope/schema/wire"
 )
@@ -114,7 +116,33 @@ type Field struct {
 	Wire   WireType
 	Mark   Mark
 
+	// Key is the name as a key of JSON behind a comma, `,"name":`, and Sign a bit of 64 that
+	// most names of a record differ in. Who makes a field may leave both out.
+	Key  string
+	Sign uint64
+
 	offset bool // filled in by the encoder, for a field with `at`
+}
+
+// call gives a field its name; "" is that of an element.
+func (f *Field) call(name string) {
+	f.Name, f.Key, f.Sign = name, "", 0
+	if name != "" && !strings.ContainsFunc(name, isOdd) {
+		f.Key, f.Sign = `,"`+name+`":`, SignOf(name)
+	}
+}
+
+// isOdd reports whether a key of JSON, or a terminal, takes exception to a character.
+func isOdd(r rune) bool { return r <= ' ' || r >= 0x7f || r == '"' || r == '\\' }
+
+// SignOf returns the Sign of a field with this name.
+func SignOf(name string) uint64 {
+	hash := uint64(0)
+	for i := range len(name) {
+		hash = 31*hash + uint64(name[i])
+	}
+	const golden = 0x9e3779b97f4a7c15 // spreads it over the upper bits
+	return 1 << (hash * golden >> 58)
 }
 
 // Name is a value's name in an enum or flags.
@@ -126,9 +154,17 @@ type Name struct {
 // Enum names values.
 type Enum struct {
 	Name   string
-	Values []Name // in the order of the file
+	Values []Name   // in the order of the file
+	low    []string // by value, the small ones
 	byNum  map[uint64]string
 }
+
+// sparse is how many values there may be for each name where a name is found without a
+// search: more than among the opcodes of a game.
+const sparse = 16
+
+// few is how many names are gone through faster than one is looked up.
+const few = 8
 
 // NewEnum returns an enum with these values.
 func NewEnum(name string, values []Name) *Enum {
@@ -138,6 +174,16 @@ func NewEnum(name string, values []Name) *Enum {
 			e.byNum[v.Value] = v.Name
 		}
 	}
+	last := -1
+	for v := range e.byNum {
+		if v < uint64(sparse*len(values)) {
+			last = max(last, int(v))
+		}
+	}
+	e.low = make([]string, last+1)
+	for i := range e.low {
+		e.low[i] = e.byNum[uint64(i)]
+	}
 	return e
 }
 
@@ -146,7 +192,18 @@ func (e *Enum) NameOf(v uint64) string {
 	if e == nil {
 		return ""
 	}
-	return e.byNum[v]
+	if v < uint64(len(e.low)) {
+		return e.low[v]
+	}
+	if len(e.Values) > few {
+		return e.byNum[v]
+	}
+	for i := range e.Values {
+		if e.Values[i].Value == v {
+			return e.Values[i].Name
+		}
+	}
+	return ""
 }
 
 // ValueOf returns the value with this name.
@@ -249,12 +306,13 @@ type Packet struct {
 	size      *expr  // as written; nil for none
 	bodied    bool   // it has layouts
 	compile   func() // sets layouts and secret, once; nil where they are set
+	compiled  uint32 // atomic: 1 once compile has done so
 	teachesAt Pos
 }
 
 // settle compiles the layouts of a packet that nobody has asked for yet.
 func (p *Packet) settle() {
-	if p.compile != nil {
+	if p.compile != nil && atomic.LoadUint32(&p.compiled) == 0 {
 		p.compile()
 	}
 }
@@ -325,10 +383,16 @@ type Protocol struct {
 	protos *protoFiles // the *.proto of the protocol, nil without any
 	drafts []*packetDecl
 	index  map[opcodeKey]*Packet
-	short  *[3][4][256]*Packet // of index, opcodes of a byte, by sender and transport
+	pages  []page // of index, the opcodes that have one
 	names  *Enum
 	bounds Bounds
 }
+
+// page is the packets of as many opcodes as a byte tells apart, by sender and transport.
+type page *[3][4][256]*Packet
+
+// maxPages is how many pages there are: opcodes are small numbers.
+const maxPages = 16
 
 type opcodeKey struct {
 	opcode uint64
@@ -362,8 +426,8 @@ func (p *Protocol) Limit(name string) int64 {
 // Packet returns the packet with this opcode, sent by s over t, or nil. For an
 // unknown sender it is the only packet with the opcode, if there is only one.
 func (p *Protocol) Packet(opcode uint64, s Sender, t Transport) *Packet {
-	if opcode < 256 && p.short != nil {
-		return p.short[s][t][opcode]
+	if n := opcode >> 8; n < uint64(len(p.pages)) {
+		return p.pages[n][s][t][opcode&0xff]
 	}
 	return p.index[opcodeKey{opcode, s, t}]
 }

@@ -46,69 +46,29 @@ type Entry struct {
 	Texts  []string  // as they stood on the wire, where a number was text; may be nil
 	Origin Origin
 	Packet int // number of the packet that taught it, 0 for none
-
-	numbers []number // Values, as expressions see them
 }
 
 // Table is a learned table: entries by key, each with its origin. A Table that
 // is in use is not changed in place but replaced, except by Set.
 type Table struct {
 	Decl   *TableDecl
-	low    *lowEntries      // the keys below lowKeys, as most are; nil without any
-	far    map[int64]*Entry // the others; nil without any
+	low    *[lowKeys]*Entry    // the keys below lowKeys, as most are; nil without any
+	quants *[lowKeys]quantiser // what decoding looks at of those that quantise; nil without any
+	far    map[int64]*Entry    // the other keys; nil without any
 	len    int
-	shared bool // low and far are another table's too, and Set copies them first
+	shared bool // low, quants and far are another table's too, and Set copies them first
 }
 
 const lowKeys = 64
 
-// lowEntries are entries by their keys.
-type lowEntries struct {
-	entries [lowKeys]*Entry
-	index   [lowKeys]uint8 // of the fact of a key, from 1; 0 without one
-	facts   []fact         // of the entries that may be of a quantised number
-}
-
-// put puts an entry in place.
-func (l *lowEntries) put(key int64, e *Entry) {
-	l.entries[key] = e
-	if len(e.Values) < 4 && l.index[key] == 0 {
-		return
-	}
-	if l.index[key] == 0 {
-		l.facts = append(l.facts, fact{})
-		l.index[key] = uint8(len(l.facts))
-	}
-	l.facts[l.index[key]-1] = e.fact()
-}
-
-// fact is what decoding looks at of an entry. The facts of a table lie side by side: a
-// server has a table of its own for each player, and each record needs some entries of
-// one of them.
-type fact struct {
-	quant  quantiser
-	first  int64 // the first of the Values, where whole says that it is an integer
-	whole  bool
-	origin Origin
-	entry  *Entry
-}
-
-// fact returns the fact of an entry.
-func (e *Entry) fact() fact {
-	f := fact{quant: quantiserOf(e.Values), origin: e.Origin, entry: e}
-	if len(e.numbers) > 0 {
-		f.first, f.whole = e.numbers[0].i, !e.numbers[0].float
-	}
-	return f
-}
-
-// fact returns the fact of an entry, nil without one: entries of far keys have none, nor
-// have those that are of no quantised number.
-func (t *Table) fact(key int64) *fact {
-	if t == nil || uint64(key) >= lowKeys || t.low == nil || t.low.index[key] == 0 {
+// quantiser returns the quantiser of an entry, nil without one: entries of far keys have
+// none, nor have those that are of no quantised number. Those of a table lie side by side:
+// a server has a table of its own for each player, and each record needs some of one.
+func (t *Table) quantiser(key int64) *quantiser {
+	if t == nil || t.quants == nil || uint64(key) >= lowKeys || !t.quants[key].sound {
 		return nil
 	}
-	return &t.low.facts[t.low.index[key]-1]
+	return &t.quants[key]
 }
 
 // NewTable returns an empty table.
@@ -132,15 +92,11 @@ func (t *Table) Get(key int64) *Entry {
 	case t.low == nil:
 		return nil
 	}
-	return t.low.entries[key]
+	return t.low[key]
 }
 
 // Set puts an entry in place.
 func (t *Table) Set(key int64, e Entry) {
-	e.numbers = make([]number, len(e.Values))
-	for i, v := range e.Values {
-		e.numbers[i] = real(v)
-	}
 	if t.shared {
 		t.unshare()
 	}
@@ -154,25 +110,35 @@ func (t *Table) Set(key int64, e Entry) {
 func (t *Table) unshare() {
 	if t.low != nil {
 		low := *t.low
-		low.facts = slices.Clone(low.facts)
 		t.low = &low
+	}
+	if t.quants != nil {
+		quants := *t.quants
+		t.quants = &quants
 	}
 	t.far = maps.Clone(t.far)
 	t.shared = false
 }
 
 func (t *Table) put(key int64, e *Entry) {
-	if uint64(key) < lowKeys {
-		if t.low == nil {
-			t.low = new(lowEntries)
+	if uint64(key) >= lowKeys {
+		if t.far == nil {
+			t.far = map[int64]*Entry{}
 		}
-		t.low.put(key, e)
+		t.far[key] = e
 		return
 	}
-	if t.far == nil {
-		t.far = map[int64]*Entry{}
+	if t.low == nil {
+		t.low = new([lowKeys]*Entry)
 	}
-	t.far[key] = e
+	t.low[key] = e
+	q := quantiserOf(e)
+	if t.quants == nil && q.sound {
+		t.quants = new([lowKeys]quantiser)
+	}
+	if t.quants != nil {
+		t.quants[key] = q
+	}
 }
 
 // Len returns the number of entries.
@@ -190,7 +156,7 @@ func (t *Table) Keys() []int64 {
 	}
 	keys := slices.AppendSeq(make([]int64, 0, t.len), maps.Keys(t.far))
 	if t.low != nil {
-		for k, e := range t.low.entries {
+		for k, e := range t.low {
 			if e != nil {
 				keys = append(keys, int64(k))
 			}

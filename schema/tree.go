@@ -31,7 +31,7 @@ const (
 // Node is one value of a Tree, with the bits it came from.
 type Node struct {
 	Field *Field // what the schema says of it; nil for a value without a schema
-	Num   uint64 // the value of a number
+	Num   uint64 // the value of a number; of an array, how many of its last elements are not in the tree
 	Raw   uint64 // a quantised or floating number as it stood on the wire
 	Off   int32  // bits from the start of Tree.Data
 	Len   int32  // bits on the wire, 0 for a computed value
@@ -63,8 +63,9 @@ func (t *Tree) Reset(data []byte) {
 // Next returns the index of the node after node i and all that is below it.
 func (t *Tree) Next(i int) int { return i + 1 + int(t.Nodes[i].Size) }
 
-// elements counts the members of node i.
-func (t *Tree) elements(i int) (n int) {
+// Elements counts the elements of node i, an array.
+func (t *Tree) Elements(i int) int {
+	n := int(t.Nodes[i].Num)
 	for k, end := i+1, t.Next(i); k < end; k = t.Next(k) {
 		n++
 	}

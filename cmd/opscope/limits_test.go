@@ -245,7 +245,7 @@ func TestAnyFile(t *testing.T) {
 					args[0] == "decode" && r.out != "" {
 					t.Errorf("%v: exit code %d, %q, %q", args, r.code, r.out, r.err)
 				}
-			case <-time.After(30 * time.Second):
+			case <-time.After(hang):
 				t.Fatalf("%v does not end", args)
 			}
 		}

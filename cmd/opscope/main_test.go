@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// hang is how long a test waits for what must happen: so long that a busy machine is in time.
+const hang = 5 * time.Minute
+
 // result is what a command line came to.
 type result struct {
 	out, err string
@@ -90,7 +93,8 @@ var published = sync.OnceValues(func() (*jsonschema.Schema, error) {
 })
 
 // objects parses NDJSON. Every line of it must be one object without duplicate
-// keys, in valid UTF-8, as the published JSON Schema has it.
+// keys, in valid UTF-8, as the published JSON Schema has it. In a hurry the race detector, for
+// which that is most of the work, has one in ten compared with the schema.
 func objects(t *testing.T, ndjson string) []map[string]any {
 	t.Helper()
 	s, err := published()
@@ -103,7 +107,7 @@ func objects(t *testing.T, ndjson string) []map[string]any {
 	var list []map[string]any
 	for line := range strings.Lines(ndjson) {
 		v, err := strictJSON(line)
-		if err == nil {
+		if err == nil && (!raceDetector || !testing.Short() || len(list)%10 == 0) {
 			err = s.Validate(v)
 		}
 		if err != nil {

@@ -76,14 +76,20 @@ func (p *onTerminal) text() string {
 	return strings.ReplaceAll(p.shown.String(), "\r\n", "\n")
 }
 
-// await waits until the terminal shows some words.
-func (p *onTerminal) await(words string) {
+// await waits until what the terminal shows is as it should be.
+func (p *onTerminal) await(what string, as func(text string) bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !strings.Contains(p.text(), words); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("%q does not come, but\n%s", words, p.text())
+	for end := time.Now().Add(hang); !as(p.text()); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			p.t.Fatalf("%s does not come, but\n%q", what, p.text())
 		}
 	}
+}
+
+// awaitText waits until the terminal shows some words.
+func (p *onTerminal) awaitText(words string) {
+	p.t.Helper()
+	p.await(words, func(text string) bool { return strings.Contains(text, words) })
 }
 
 // keys types.
@@ -97,7 +103,7 @@ func (p *onTerminal) keys(text string) {
 // end waits for the process, and returns all that was shown, and the exit code.
 func (p *onTerminal) end() (text string, code int) {
 	p.t.Helper()
-	stop := time.AfterFunc(time.Minute, func() { _ = p.cmd.Process.Kill() })
+	stop := time.AfterFunc(hang, func() { _ = p.cmd.Process.Kill() })
 	defer stop.Stop()
 	_ = p.cmd.Wait()
 	<-p.closed
@@ -235,14 +241,10 @@ func TestPagerInterrupts(t *testing.T) {
 	// The pager shows all, and then waits for a key.
 	const patient = `PAGER=trap "echo interrupted" INT; cat; echo ready; while ! read key </dev/tty; do :; done; echo "quit by $key"`
 	p := terminal(t, []string{patient}, "notes")
-	p.await("ready")
+	p.awaitText("ready")
 	for n := 1; n <= 3; n++ {
 		p.keys("\x03")
-		for deadline := time.Now().Add(time.Minute); strings.Count(p.text(), "interrupted\n") < n; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("interrupt %d does not reach the pager:\n%s", n, p.text())
-			}
-		}
+		p.await("another interrupt", func(text string) bool { return strings.Count(text, "interrupted\n") >= n })
 		if err := p.cmd.Process.Signal(syscall.Signal(0)); err != nil {
 			t.Fatalf("opscope is gone after interrupt %d: %v", n, err)
 		}
@@ -265,7 +267,7 @@ func TestLess(t *testing.T) {
 		t.Errorf("exit code %d\n%s", code, text)
 	}
 	p = terminal(t, nil, "decode", "--color", "never", sessionCapture)
-	p.await("\n:")
+	p.awaitText("\n:")
 	p.keys("q")
 	if text, code := p.end(); code != exitDone || strings.Contains(text, "INPUT_FEEDBACK") {
 		t.Errorf("exit code %d\n%s", code, text)

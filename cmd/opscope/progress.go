@@ -42,7 +42,8 @@ func (d *decoding) watch(files []string) (end func()) {
 	p := &progress{to: d.streams.err}
 	p.bar = progressbar.NewOptions64(d.sizeOf(files), progressbar.OptionSetWriter(p.to), progressbar.OptionSetWidth(20),
 		progressbar.OptionShowBytes(true), progressbar.OptionShowCount(), progressbar.OptionSetPredictTime(true),
-		progressbar.OptionSetElapsedTime(true), progressbar.OptionClearOnFinish())
+		progressbar.OptionSetElapsedTime(true), progressbar.OptionClearOnFinish(),
+		progressbar.OptionSetSpinnerChangeInterval(0)) // else, where the size is unknown, it draws by itself, and over what comes behind it
 	p.bar.StartWithoutRender()
 	d.progress, d.streams.err = p, p
 	done, gone := make(chan struct{}), make(chan struct{})

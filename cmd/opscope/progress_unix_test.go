@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 )
@@ -25,24 +24,14 @@ func longCapture(t *testing.T) string {
 	return writeTemp(t, "long.pcap.gz", gzipped(t, slices.Concat(whole[:header], bytes.Repeat(whole[header:], 200))))
 }
 
-// awaitMatch waits until the terminal shows something like this.
-func (p *onTerminal) awaitMatch(like *regexp.Regexp) {
-	p.t.Helper()
-	for deadline := time.Now().Add(time.Minute); !like.MatchString(p.text()); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("nothing like %v comes, but\n%q", like, p.text())
-		}
-	}
-}
-
 // near reports whether a text is a number, but for its rounding.
 func near(text string, want float64) bool {
 	got, err := strconv.ParseFloat(text, 64)
 	return err == nil && math.Abs(got-want) <= 0.06*want
 }
 
-// step is one telling of the progress.
-var step = regexp.MustCompile(`([1-9]\d*)? records/s +(\d+)% .* \((\d+(?:\.\d+)?)/(\d+(?:\.\d+)?) ([kMG]B), [^)]+/s\) \[(\d+[hms])+:(\d+[hms])+\]`)
+// step is one telling of the progress. What has been read has a unit of its own unless it is that of the whole.
+var step = regexp.MustCompile(`\d+ records/s +\d+% .* \( ?[\d.]+(?: [kMG]?B)?/([\d.]+) ([kMG]B), [^)]+/s\) \[(?:\d+[hms])+:(?:\d+[hms])+\]`)
 
 // TestProgress reads for so long that nobody would wait for the end: the terminal tells how
 // far it is, in bytes of the files, which are compressed. An interrupt ends it, and leaves
@@ -69,16 +58,16 @@ func TestProgress(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := terminalOf(t, []string{"OPSCOPE_PAGER="}, c.command...)
-			p.awaitMatch(step)
+			p.await(step.String(), step.MatchString)
 			p.keys("\x03")
 			text, code := p.end()
 			if code != exitDone && c.command[1] != "verify" {
 				t.Errorf("exit code %d", code)
 			}
 			told := step.FindStringSubmatch(text)
-			total := map[string]float64{"kB": 1e3, "MB": 1e6, "GB": 1e9}[told[5]]
-			if want := float64(times) * float64(about.Size()); !near(told[4], want/total) {
-				t.Errorf("it tells of %s %s in all, want %.1f: %q", told[4], told[5], want/total, told[0])
+			unit := map[string]float64{"kB": 1e3, "MB": 1e6, "GB": 1e9}[told[2]]
+			if want := times * float64(about.Size()); !near(told[1], want/unit) {
+				t.Errorf("it tells of %s %s in all, want %.1f: %q", told[1], told[2], want/unit, told[0])
 			}
 			at := strings.LastIndex(text, "records/s")
 			rest := text[at:]
@@ -126,18 +115,34 @@ func TestNoProgress(t *testing.T) {
 	}
 }
 
-// TestProgressMessage has a message take the place of the progress, on a line of its own.
+// TestProgressMessage has a message take the place of the progress, on a line of its own. A pipe brings nothing more
+// until the progress is told of, and then its end.
 func TestProgressMessage(t *testing.T) {
 	dir := t.TempDir()
-	bad := filepath.Join(dir, "no-capture")
+	fifo, bad := filepath.Join(dir, "pipe"), filepath.Join(dir, "no-capture")
 	plant(t, dir, map[string][]byte{"no-capture": []byte("text")})
-	files := append(slices.Repeat([]string{longCapture(t)}, 30), bad)
-	p := terminal(t, []string{"OPSCOPE_PAGER="}, append([]string{"opcodes", "-j", "1"}, files...)...)
+	if err := makeFIFO(fifo); err != nil {
+		t.Skip(err)
+	}
+	w, err := os.OpenFile(fifo, os.O_RDWR, 0) // which does not wait for the other end
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := w.Write(plainSession()); err != nil {
+		t.Fatal(err)
+	}
+	p := terminal(t, []string{"OPSCOPE_PAGER="}, "opcodes", "-j", "1", fifo, bad)
+	p.awaitText("records/s")
+	w.Close()
 	text, code := p.end()
 	if code != exitInput {
 		t.Errorf("exit code %d", code)
 	}
-	if !strings.Contains(text, "\ropscope: "+bad+": not a capture") && !strings.HasPrefix(text, "opscope: "+bad) {
+	if before, _, _ := strings.Cut(text, "records/s"); strings.Contains(before, "[") {
+		t.Errorf("something else tells of the progress: %q", before)
+	}
+	if !strings.Contains(text, "\ropscope: "+bad+": not a capture") {
 		t.Errorf("the message begins no line: %.2000q", text)
 	}
 }

@@ -365,7 +365,7 @@ func (w *watched) Write(p []byte) (int, error) {
 // await waits until some words have been written.
 func (w *watched) await(t *testing.T, words string) {
 	t.Helper()
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(hang)
 	for {
 		w.Lock()
 		found := strings.Contains(w.text.String(), words)

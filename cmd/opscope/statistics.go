@@ -141,12 +141,25 @@ func (d *decoding) needsSessions() bool {
 	return d.tables || slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.name == "tables" })
 }
 
-// countsAlone reports whether records are counted by their opcodes, and no more: nobody
-// looks at their values.
-func (d *decoding) countsAlone() bool {
-	_, unseen := d.out.(unprinted)
-	return unseen && d.wanted == nil && d.wants == nil && d.saving == nil && !d.tables && !d.checks &&
-		!slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.name != "opcodes" })
+// look says how much of the bodies anybody looks at. No statistic looks at values.
+func (d *decoding) look() dissect.Look {
+	if d.wanted != nil || d.saving != nil || d.checks {
+		return dissect.LookWhole
+	}
+	switch d.out.(type) {
+	case unprinted:
+		return dissect.LookNothing
+	case *sink.Text:
+		if d.verbose == 0 && !d.hex && !d.full {
+			return dissect.LookOutline
+		}
+	}
+	return dissect.LookWhole
+}
+
+// counts reports whether records are counted by this statistic, and by no other.
+func (d *decoding) counts(name string) bool {
+	return !slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.name != name })
 }
 
 // gather hands the result of a file to the statistics.

@@ -20,7 +20,7 @@ import (
 func execute(t *testing.T, args ...string) (out string, err error) {
 	t.Helper()
 	var buf bytes.Buffer
-	ctx, stop := context.WithTimeout(context.Background(), 2*patience)
+	ctx, stop := context.WithTimeout(context.Background(), hang)
 	defer stop()
 	err = run(ctx, args, streams{&buf, &buf})
 	return buf.String(), err
@@ -220,7 +220,7 @@ func TestDiscovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := make([]byte, 200)
-	_ = asker.SetReadDeadline(time.Now().Add(patience))
+	_ = asker.SetReadDeadline(time.Now().Add(hang))
 	n, err := asker.Read(b)
 	if got := string(b[:n]); err != nil || got != "s,B,opscope reference server,1,2592,0,0\n" {
 		t.Errorf("got %q, %v", got, err)

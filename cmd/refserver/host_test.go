@@ -121,21 +121,16 @@ func TestHostOpensMoreSockets(t *testing.T) {
 		if _, err := u.Write([]byte("hello")); err != nil {
 			t.Fatal(err)
 		}
-		_ = u.SetReadDeadline(time.Now().Add(patience))
+		_ = u.SetReadDeadline(time.Now().Add(hang))
 		if n, err := u.Read(b); err != nil || string(b[:n]) != "hello" {
 			t.Fatalf("got %q, %v", b[:n], err)
 		}
 		// The socket is closed behind the answer; another can have its port then.
-		for again := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-			x, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(local))
-			if err == nil {
-				defer x.Close()
-				break
-			}
-			if time.Now().After(again) {
-				t.Fatal(err)
-			}
+		var x *net.UDPConn
+		if !await(func() bool { x, err = net.ListenUDP("udp", net.UDPAddrFromAddrPort(local)); return err == nil }) {
+			t.Fatal(err)
 		}
+		defer x.Close()
 	}
 }
 
@@ -146,7 +141,7 @@ func TestHostsTalkOverLoopback(t *testing.T) {
 	if err != nil {
 		t.Skip("no sockets here: ", err)
 	}
-	ctx, stop := context.WithTimeout(context.Background(), patience)
+	ctx, stop := context.WithTimeout(context.Background(), hang)
 	defer stop()
 	ended := make(chan error)
 	go func() { ended <- server.run(ctx) }()
@@ -206,7 +201,7 @@ func TestHostHearsOutWhoIsGone(t *testing.T) {
 		t.Skip("no sockets here: ", err)
 	}
 	addr := server.addr
-	ctx, stop := context.WithTimeout(context.Background(), patience)
+	ctx, stop := context.WithTimeout(context.Background(), hang)
 	defer stop()
 	ended := make(chan error)
 	go func() { ended <- server.run(ctx) }()
@@ -250,7 +245,7 @@ func TestHostTellsThatNobodyAnswers(t *testing.T) {
 	if err := client.open(addr); err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithTimeout(context.Background(), patience)
+	ctx, stop := context.WithTimeout(context.Background(), hang)
 	defer stop()
 	if err := client.run(ctx); err == nil || !c.refused {
 		t.Errorf("refused %v, error %v", c.refused, err)

@@ -250,11 +250,7 @@ func (r *recording) capture(tcpdump string) {
 
 	began := time.Now()
 	bots := refserver(t, args...)
-	select {
-	case <-bots.ended:
-	case <-time.After(2 * patience):
-		t.Fatal("the bots do not come to their end")
-	}
+	bots.end()
 	t.Logf("the bots played for %v", time.Since(began).Round(100*time.Millisecond))
 	server.signal(os.Interrupt)
 	if code := server.end(); code != exitDone {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
 
 // listening is an opscope that captures on the first host's veth0 into a file of its own.
@@ -40,18 +39,14 @@ func (l *lan) listen(name string, words ...string) *listening {
 func (c *listening) finish() string {
 	l := c.lan
 	l.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if c.over() {
-			break
-		}
-		if b, err := os.ReadFile(l.file(c.name + ".pcapng")); err == nil && bytes.Contains(b, []byte(lastWords)) {
-			c.signal(os.Interrupt)
-			break
-		}
-		if time.Now().After(end) {
-			l.t.Fatalf("%v does not see the last words", c.args)
-		}
+	seen := func() bool {
+		b, err := os.ReadFile(l.file(c.name + ".pcapng"))
+		return err == nil && bytes.Contains(b, []byte(lastWords))
 	}
+	if !await(func() bool { return c.over() || seen() }) {
+		l.t.Fatalf("%v does not see the last words", c.args)
+	}
+	_ = c.cmd.Process.Signal(os.Interrupt) // unless it has ended
 	if code := c.end(); code != exitDone {
 		l.t.Errorf("%v ends with %d", c.args, code)
 	}
@@ -174,15 +169,18 @@ func inside(o map[string]any, key, member string) any {
 // printed waits until a line of what a run prints is as it should be.
 func (l *lan) printed(name string, as func(map[string]any) bool) {
 	l.t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	found := func() bool {
 		for line := range bytes.Lines(l.read(name + ".out")) {
 			var o map[string]any
 			if json.Unmarshal(line, &o) == nil && as(o) { // the last may not be whole yet
-				return
+				return true
 			}
 		}
+		return false
 	}
-	l.t.Fatalf("%s prints only\n%s", name, l.read(name+".out"))
+	if !await(found) {
+		l.t.Fatalf("%s prints only\n%s", name, l.read(name+".out"))
+	}
 }
 
 // TestSniffSession: follow and ladder show live what they show of the recording.

@@ -36,8 +36,18 @@ func TestMain(m *testing.M) {
 // whenDone is done after all tests.
 var whenDone []func()
 
-// patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+// hang is how long a test waits for what must happen: so long that a busy machine is in time.
+const hang = 5 * time.Minute
+
+// await waits until something is so, and returns false if that never comes.
+func await(is func() bool) bool {
+	for end := time.Now().Add(hang); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
 
 // child is a process of the test.
 type child struct {
@@ -89,7 +99,7 @@ func refserver(t *testing.T, args ...string) *child {
 // behind them.
 func (c *child) until(words string) string {
 	c.t.Helper()
-	for late := time.After(patience); ; {
+	for late := time.After(hang); ; {
 		select {
 		case line, more := <-c.said:
 			if !more {
@@ -110,7 +120,7 @@ func (c *child) end() int {
 	select {
 	case <-c.ended:
 		return c.cmd.ProcessState.ExitCode()
-	case <-time.After(patience):
+	case <-time.After(hang):
 		c.t.Fatalf("%v does not end", c.cmd.Args)
 		return -1
 	}
@@ -177,14 +187,10 @@ func TestSignals(t *testing.T) {
 // waitFor waits until a file has some text.
 func waitFor(t *testing.T, file, text string) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		b, err := os.ReadFile(file)
-		if err == nil && bytes.Contains(b, []byte(text)) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s, of %d bytes, does not come to have %q (%v)", file, len(b), text, err)
-		}
+	var b []byte
+	var err error
+	if !await(func() bool { b, err = os.ReadFile(file); return bytes.Contains(b, []byte(text)) }) {
+		t.Fatalf("%s, of %d bytes, does not come to have %q (%v)", file, len(b), text, err)
 	}
 }
 

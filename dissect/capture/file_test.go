@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
@@ -226,13 +225,8 @@ func TestLivePipe(t *testing.T) {
 			w.Write(c.header)
 			for range 3 {
 				w.Write(c.packet)
-				select {
-				case data := <-got:
-					if data != "data" {
-						t.Fatalf("got %q", data)
-					}
-				case <-time.After(10 * time.Second):
-					t.Fatal("the packet is held back")
+				if data := <-got; data != "data" { // if the packet is held back, nothing comes, ever
+					t.Fatalf("got %q", data)
 				}
 			}
 			w.Close()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"testing"
-	"time"
 
 	"opscope/dissect"
 )
@@ -60,8 +59,7 @@ func TestOpenLiveCannot(t *testing.T) {
 		}
 		cancel(io.ErrClosedPipe)
 	}
-	began := time.Now()
-	if _, err := OpenLive(ctx, o); !errors.Is(err, io.ErrClosedPipe) || time.Since(began) > time.Minute {
+	if _, err := OpenLive(ctx, o); !errors.Is(err, io.ErrClosedPipe) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -110,12 +110,21 @@ const (
 type layouts struct {
 	*schema.Protocol
 	tcp       *schema.Framing
-	system    *schema.Envelope
-	player    *schema.Envelope
+	system    envelope
+	player    envelope
+	from      *schema.EnvelopeField // of player: who sends it
 	tokens    *schema.Enum
 	signature uint64
 	header    header
 }
+
+// envelope is one of the two, with the field that is the end of its sockaddr.
+type envelope struct {
+	*schema.Envelope
+	zero *schema.EnvelopeField
+}
+
+func envelopeOf(e *schema.Envelope) envelope { return envelope{e, e.Field("_")} }
 
 // header is what a frame is known by: fields of the envelope.
 type header struct{ size, token, family, zero, signature, opcode *schema.EnvelopeField }
@@ -128,11 +137,12 @@ func headerOf(e *schema.Envelope) header {
 }
 
 func layoutsOf(p *schema.Protocol) layouts {
-	l := layouts{Protocol: p, tcp: p.Framing("tcp"), system: p.Framing("tcp").Envelope, signature: uint64(p.Limit("signature"))}
-	l.player, l.tokens, l.header = l.system, l.system.Layout.FieldAt("token").Enum, headerOf(l.system)
+	l := layouts{Protocol: p, tcp: p.Framing("tcp"), system: envelopeOf(p.Framing("tcp").Envelope), signature: uint64(p.Limit("signature"))}
+	l.player, l.tokens, l.header = l.system, l.system.Layout.FieldAt("token").Enum, headerOf(l.system.Envelope)
 	if i := slices.IndexFunc(p.Envelopes, func(e *schema.Envelope) bool { return e.Name == "player" }); i >= 0 {
-		l.player = p.Envelopes[i]
+		l.player = envelopeOf(p.Envelopes[i])
 	}
+	l.from = l.player.Field("from_id")
 	return l
 }
 
@@ -290,6 +300,9 @@ func (l *layouts) begins(data []byte) bool {
 // inside reports whether a frame begins within data, at an offset or behind it.
 func (l *layouts) inside(data []byte, from int) bool {
 	for off := from; off+headerSize <= len(data); off++ {
+		if off = l.header.family.Search(data, off, inet); off < 0 {
+			return false
+		}
 		if l.headed(data[off:]) {
 			return true
 		}

@@ -89,15 +89,15 @@ func (c *conversation) headless(f *frame, err *wire.Error) {
 }
 
 // head decodes the envelope of DirectPlay.
-func (c *conversation) head(r *dissect.Record, f *frame, e *schema.Envelope) *wire.Error {
+func (c *conversation) head(r *dissect.Record, f *frame, e *envelope) *wire.Error {
 	r.Head.Reset(f.data)
 	w := &c.scratch.Decoder
 	w.State, w.Envelope, w.Short = nil, nil, f.short
-	err := w.Decode(c.Protocol, "envelope", e.Layout, &r.Head, 0, 8*len(f.data))
+	err := c.scratch.Body(c.Protocol, "envelope", e.Layout, &r.Head, 0, 8*len(f.data), false)
 	for _, m := range w.Remarks {
 		r.Note(m.Code, m.Text)
 	}
-	if err == nil && e.Number("_", f.data) != 0 {
+	if err == nil && e.zero.Read(f.data) != 0 {
 		r.Note("padding_nonzero", "the end of the sockaddr is not zero")
 	}
 	return err
@@ -110,7 +110,7 @@ func (c *conversation) command(f *frame) {
 	c.foresee(f, k, opcode)
 	r := c.record(f)
 	r.Opcode, r.Message, r.Packet = int(opcode), c.Protocol.OpcodeName(opcode), k
-	r.Err = c.head(r, f, c.system)
+	r.Err = c.head(r, f, &c.system)
 	end := c.body(r, f, k)
 	if r.Err == nil && f.joined == 0 {
 		r.Err = c.checkSize(r, f)
@@ -158,7 +158,7 @@ func (c *conversation) body(r *dissect.Record, f *frame, k *schema.Packet) int {
 // decode decodes a body and returns where it ends.
 func (c *conversation) decode(r *dissect.Record, f *frame, k *schema.Packet, start int) int {
 	w := &c.scratch.Decoder
-	w.State, w.Envelope, w.Short = nil, c.system, f.short
+	w.State, w.Envelope, w.Short = nil, c.system.Envelope, f.short
 	r.Packet, r.Layout = k, k.Of(schema.AnySender)[0]
 	err := w.Decode(c.Protocol, k.Name, r.Layout, &r.Body, 8*start, 8*len(f.data))
 	for _, m := range w.Remarks {
@@ -215,7 +215,7 @@ func (c *conversation) message(f *frame) {
 		f.Said(schema.Server)
 	}
 	r := c.record(f)
-	r.Err = c.head(r, f, c.player)
+	r.Err = c.head(r, f, &c.player)
 	if c.verdict != claimed {
 		k := c.Protocol.Packet(playerMessage, schema.AnySender, schema.TCP)
 		r.Message = k.Name
@@ -227,10 +227,10 @@ func (c *conversation) message(f *frame) {
 		c.session.Emit(r)
 		return
 	}
-	from, _ := r.Head.Value("from_id")
 	r.Protocol = c.session.Schema().Name
-	c.heard = Message{Frame: f.data, Start: start, Missing: f.missing, Short: f.short, From: from}
-	c.talk.Message(r, &c.heard)
+	m := &c.heard
+	m.Frame, m.Start, m.Missing, m.Short, m.From = f.data, start, f.missing, f.short, c.from.Read(f.data)
+	c.talk.Message(r, m)
 	if r.Err == nil && f.joined == 0 {
 		r.Err = c.checkSize(r, f)
 	}

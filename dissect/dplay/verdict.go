@@ -25,7 +25,7 @@ func (c *conversation) foresee(f *frame, k *schema.Packet, opcode uint64) {
 	}
 	t := &c.scratch.Tree
 	t.Reset(f.data)
-	c.scratch.Trial.State, c.scratch.Trial.Envelope, c.scratch.Trial.Short = nil, c.system, f.short
+	c.scratch.Trial.State, c.scratch.Trial.Envelope, c.scratch.Trial.Short = nil, c.system.Envelope, f.short
 	// What an error cuts off is not there.
 	_ = c.scratch.Trial.Decode(c.Protocol, k.Name, k.Of(schema.AnySender)[0], t, 8*c.system.Size(), 8*len(f.data))
 	app, instance := t.Field("app_guid"), -1

@@ -68,10 +68,10 @@ var free = []string{"notes.text", "error.want", "error.got", "text", "reason"}
 // part, as hex. The answer is that of the masked output, of which nothing follows.
 func TestMaskedFilters(t *testing.T) {
 	list, byName := schemas(t)
-	secrets := 0
+	secrets, files := 0, captures(t)
 	for _, privacy := range []dissect.Privacy{{}, {MaskPersonal: true}} {
 		language := filter.NewLanguage(list, privacy)
-		for _, file := range captures(t) {
+		for _, file := range files {
 			lines := asJSON(t, file, sink.NDJSONOptions{Privacy: privacy})
 			all := asJSON(t, file, sink.NDJSONOptions{Privacy: dissect.Privacy{ShowSecrets: true}})
 			found := map[string][]string{}
@@ -95,9 +95,10 @@ func TestMaskedFilters(t *testing.T) {
 			answer(t, file, language, questions, objects, byName)
 		}
 	}
-	if secrets < 100 {
+	if secrets < 2*len(files) {
 		t.Errorf("only %d masked fields in all captures", secrets)
 	}
+	t.Logf("%d masked fields", secrets)
 }
 
 // asking returns questions about one masked value, at its path and wherever else it may
@@ -118,10 +119,9 @@ func asking(l *filter.Language, paths []string, path, secret string) (list []que
 					written = regexp.QuoteMeta(literal)
 				}
 				text := at + " " + strings.ReplaceAll(g.text, "#", strconv.Quote(written))
-				if _, err := l.Compile(text); err != nil {
-					continue
+				if f, err := l.Compile(text); err == nil {
+					list = append(list, question{text, func(o object) bool { return g.of(o, at, literal) }, f})
 				}
-				list = append(list, question{text, func(o object) bool { return g.of(o, at, literal) }})
 			}
 		}
 	}

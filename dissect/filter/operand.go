@@ -274,17 +274,9 @@ func (o *length) values(s *scope, dst []value) []value {
 			dst = append(dst, signedValue(int64(len(v.text))))
 		case group:
 			if n := int(v.node); n < len(t.Nodes) && t.Nodes[n].Kind == schema.Array {
-				dst = append(dst, signedValue(int64(elements(t, n))))
+				dst = append(dst, signedValue(int64(t.Elements(n))))
 			}
 		}
 	}
 	return dst
-}
-
-func elements(t *schema.Tree, i int) int {
-	n := 0
-	for k := i + 1; k < t.Next(i); k = t.Next(k) {
-		n++
-	}
-	return n
 }

@@ -155,7 +155,7 @@ func (t *talk) Message(r *dissect.Record, m *dplay.Message) {
 func (t *talk) head(r *dissect.Record, m *dplay.Message) *wire.Error {
 	w := &t.scratch.Decoder
 	w.State, w.Envelope, w.Short = nil, nil, m.Short
-	return w.Decode(t.schema, "envelope", t.envelope.Layout, &r.Head, 8*m.Start, 8*len(m.Frame))
+	return t.scratch.Body(t.schema, "envelope", t.envelope.Layout, &r.Head, 8*m.Start, 8*len(m.Frame), false)
 }
 
 // body decodes the payload, all that the size of DirectPlay has room for: that size is
@@ -171,7 +171,7 @@ func (t *talk) body(r *dissect.Record, m *dplay.Message, p *schema.Packet) {
 	w := &t.scratch.Decoder
 	w.State, w.Envelope, w.Short = nil, t.envelope, m.Short
 	r.Layout = p.Of(schema.AnySender)[0]
-	err := w.Decode(t.schema, p.Name, r.Layout, &r.Body, 8*start, 8*len(m.Frame))
+	err := t.scratch.Body(t.schema, p.Name, r.Layout, &r.Body, 8*start, 8*len(m.Frame), reads(p))
 	for _, k := range w.Remarks {
 		r.Note(k.Code, k.Text)
 	}
@@ -215,6 +215,15 @@ const (
 	opTurnReport   = 0x08
 	opBattleReport = 0x0c
 )
+
+// reads reports whether the session itself looks at the values of a message.
+func reads(p *schema.Packet) bool {
+	switch p.Opcode {
+	case opJoinHello, opJoinWelcome, opTurnReport, opBattleReport:
+		return true
+	}
+	return p.Secret()
+}
 
 // learn takes what a message says.
 func (t *talk) learn(r *dissect.Record, from uint64) {

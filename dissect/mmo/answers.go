@@ -58,7 +58,9 @@ var single = map[string]part{"MoveReq": steers, "MoveNotify": moves, "MoveBatchN
 // answers follows who answers whom in a session.
 type answers struct {
 	c        *conversation
-	kinds    map[uint64]*kind    // by id
+	kinds    []*kind             // those met, and those with a part; the first is of all other ids
+	index    []uint16            // where an id is among the kinds, for small ids
+	others   map[uint64]uint16   // likewise, for large ones
 	requests []*dissect.Requests // by pair
 	inputs   *dissect.Requests
 	stream   *dissect.SequenceStream // of the inputs
@@ -75,10 +77,12 @@ type kind struct {
 
 // sent is the last packet with an id, which an error may be about.
 type sent struct {
-	message string
-	packet  int
-	time    time.Time
+	packet int
+	time   time.Time
 }
+
+// smallIDs is how many ids are found without a search: more than a game has.
+const smallIDs = 1 << 10
 
 // maxLatest is how many ids are remembered in each direction: more than a game has, and
 // not all that garbage may have.
@@ -88,7 +92,7 @@ const maxLatest = 512
 var inputSerial = reassembly.Serial{Modulus: 1 << 32}
 
 func (a *answers) init(c *conversation) {
-	a.c, a.kinds = c, map[uint64]*kind{}
+	a.c, a.kinds, a.index, a.others = c, []*kind{{}}, make([]uint16, smallIDs), map[uint64]uint16{}
 	hold := c.session.Hold()
 	for _, g := range c.schema.Groups {
 		for _, id := range g.Opcodes {
@@ -113,24 +117,26 @@ func (a *answers) init(c *conversation) {
 
 // kind returns what is known of an id, which is kept.
 func (a *answers) kind(id uint64) *kind {
-	k := a.kinds[id]
-	if k == nil {
-		k = &kind{}
-		a.kinds[id] = k
+	if k := a.known(id); k != a.kinds[0] {
+		return k
 	}
+	if id < smallIDs {
+		a.index[id] = uint16(len(a.kinds))
+	} else {
+		a.others[id] = uint16(len(a.kinds))
+	}
+	k := &kind{}
+	a.kinds = append(a.kinds, k)
 	return k
 }
 
 // known returns what is known of an id, to be read only.
 func (a *answers) known(id uint64) *kind {
-	if k := a.kinds[id]; k != nil {
-		return k
+	if id < smallIDs {
+		return a.kinds[a.index[id]]
 	}
-	return &nothing
+	return a.kinds[a.others[id]]
 }
-
-// nothing is what is known of an id that nobody has used.
-var nothing kind
 
 func (a *answers) is(name string, r role) {
 	if p := a.c.schema.PacketNamed(name); p != nil {
@@ -139,8 +145,9 @@ func (a *answers) is(name string, r role) {
 }
 
 // follow takes a whole record, whose direction is known.
-func (a *answers) follow(r *dissect.Record, k *kind, d dissect.Direction) {
+func (a *answers) follow(r *dissect.Record, k *kind, f *piece) {
 	var is role
+	d := f.at.Direction
 	if p := r.Packet; p != nil && (p.From == schema.AnySender || p.From == d.Sender()) {
 		is = k.role
 	}
@@ -157,7 +164,7 @@ func (a *answers) follow(r *dissect.Record, k *kind, d dissect.Direction) {
 			a.moved(r, seq)
 		}
 	case is.part == movesMany:
-		a.movedMany(r)
+		a.movedMany(r, f)
 	case is.part == refuses:
 		a.refused(r, d.Reverse())
 	}
@@ -168,7 +175,7 @@ func (a *answers) follow(r *dissect.Record, k *kind, d dissect.Direction) {
 		a.seen[d]++
 		k = a.kind(uint64(r.Opcode))
 	}
-	k.latest[d] = sent{r.Message, packetOf(r), r.Time}
+	k.latest[d] = sent{packetOf(r), r.Time}
 }
 
 // key returns what an answer repeats of a request.
@@ -229,10 +236,18 @@ func (a *answers) moved(r *dissect.Record, seq uint64) {
 	}
 }
 
-func (a *answers) movedMany(r *dissect.Record) {
+// movedMany takes a batch, for its entry of the own character.
+func (a *answers) movedMany(r *dissect.Record, f *piece) {
+	if a.c.character == 0 || !a.inputs.Waiting() {
+		return
+	}
 	t := &r.Body
 	list := t.Field("entries")
-	if list < 0 || a.c.character == 0 {
+	if list >= 0 && t.Nodes[list].Num > 0 { // some are not there
+		t = a.c.entries(r, f)
+		list = t.Field("entries")
+	}
+	if list < 0 {
 		return
 	}
 	for i := list + 1; i < t.Next(list); i = t.Next(i) {
@@ -255,7 +270,7 @@ func (a *answers) refused(r *dissect.Record, of dissect.Direction) {
 	case k.role.part == asks && a.requests[k.role.pair].Refused(r, opcode):
 	case k.role.part == steers && a.inputs.Refused(r, opcode):
 	case last.packet > 0:
-		r.Acks = dissect.Acks{Seq: -1, Message: last.message, Packet: last.packet, RTT: max(r.Time.Sub(last.time), -1)}
+		r.Acks = dissect.Acks{Seq: -1, Message: a.c.schema.OpcodeName(uint64(opcode)), Packet: last.packet, RTT: max(r.Time.Sub(last.time), -1)}
 	default:
 		r.Unasked(a.c.session.Joined)
 	}

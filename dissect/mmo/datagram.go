@@ -63,7 +63,7 @@ func (c *conversation) frame(d *dissect.Datagram, head schema.Frame, off, n int)
 		r.Note("datagram_too_large", "")
 	}
 	d.Locate(r, off, off+len(r.Raw))
-	c.decode(r, f)
+	c.decode(r, &f)
 	if len(trailing) > 0 {
 		r.Rest = r.Raw[size-min(len(r.Rest), size):]
 		r.Note("trailing_bytes", wire.Bits(8*len(trailing))+" behind the frame")

@@ -58,8 +58,8 @@ func (c *conversation) entered(r *dissect.Record) {
 		c.token = t.AppendBytes(nil, i)
 		c.setText(r, itemUDPToken, "udp_token")
 	}
-	if port, _ := t.Value("udp_port"); port > 0 && port <= maxPort {
-		c.setNumber(r, itemUDPPort, "udp_port")
+	if port, _ := t.Value(portField); port > 0 && port <= maxPort {
+		c.setNumber(r, itemUDPPort, portField)
 		c.session.Expect(netip.AddrPortFrom(r.Src.Addr(), uint16(port)), schema.Server)
 	}
 	c.session.Learned()

@@ -173,7 +173,7 @@ func (c *conversation) Frame(f *dissect.Frame) {
 	c.learnRole(&f.Carrier, head.Opcode)
 	r := c.session.Record(&f.Carrier)
 	r.Raw, r.Size, r.Offset = f.Data, f.Size, f.Offset
-	c.decode(r, piece{&f.Carrier, schema.TCP, head, f.Data, f.Missing, f.Short})
+	c.decode(r, &piece{&f.Carrier, schema.TCP, head, f.Data, f.Missing, f.Short})
 	c.session.Emit(r)
 }
 
@@ -208,7 +208,7 @@ type piece struct {
 }
 
 // decode decodes a frame whose header is there into r, whose bytes are set.
-func (c *conversation) decode(r *dissect.Record, f piece) {
+func (c *conversation) decode(r *dissect.Record, f *piece) {
 	r.Opcode, r.Envelope.Length, r.Envelope.Seq = int(f.head.Opcode), f.head.Length, f.head.Seq
 	r.Body.Reset(r.Raw)
 	p, l := c.layout(r, f)
@@ -221,28 +221,28 @@ func (c *conversation) decode(r *dissect.Record, f piece) {
 		r.Note("unknown_body", "")
 		return
 	}
-	c.body(r, f, l)
+	k := c.answers.known(f.head.Opcode)
+	c.body(r, f, l, k)
 	if f.missing > 0 && r.Err == nil {
 		r.Err = &wire.Error{Layer: c.schema.Name, Path: r.Message, Offset: len(f.data), Size: len(f.data),
 			Want: wire.Bits(8 * f.missing), Got: "0 bytes left", Kind: f.short}
 	}
 	r.Lost = p == nil && r.Err != nil // an id that nobody knows, and no body
-	k := c.answers.known(f.head.Opcode)
 	c.remark(r, f, k)
 	if f.at.Direction != dissect.UnknownDirection && f.missing == 0 {
 		c.learn(r, f.at)
-		c.answers.follow(r, k, f.at.Direction)
+		c.answers.follow(r, k, f)
 	}
 }
 
 // body decodes the body of a frame with a layout.
-func (c *conversation) body(r *dissect.Record, f piece, l *schema.Layout) {
+func (c *conversation) body(r *dissect.Record, f *piece, l *schema.Layout, k *kind) {
 	w := &c.scratch.Decoder
 	w.State, w.Short = c.state, wire.Malformed
 	if f.missing > 0 {
 		w.Short = f.short
 	}
-	err := w.Decode(c.schema, r.Message, l, &r.Body, 8*f.head.Head, 8*len(f.data))
+	err := c.scratch.Body(c.schema, r.Message, l, &r.Body, 8*f.head.Head, 8*len(f.data), c.reads(r.Packet, l, k))
 	for _, m := range w.Remarks {
 		if f.missing == 0 || m.Code != "protobuf_truncated" { // else the frame is what is cut
 			r.Note(m.Code, m.Text)
@@ -263,6 +263,27 @@ func (c *conversation) body(r *dissect.Record, f piece, l *schema.Layout) {
 	}
 }
 
+// reads reports whether the session itself looks at the values of a packet. Of a batch it
+// looks at one entry: where a record has room for few, entries finds it.
+func (c *conversation) reads(p *schema.Packet, l *schema.Layout, k *kind) bool {
+	if k.role.part == movesMany {
+		return c.scratch.Look() != dissect.LookOutline
+	}
+	return k.role.part != noPart || p.Secret() || !l.Guessed() && l.FieldAt(portField) != nil
+}
+
+// entries returns a batch with all its entries, of which the record may have the first alone.
+// It is valid until something else is decoded.
+func (c *conversation) entries(r *dissect.Record, f *piece) *schema.Tree {
+	t := &c.scratch.Tree
+	t.Reset(r.Raw)
+	w := &c.scratch.Trial
+	w.State, w.Short = c.state, wire.Malformed
+	// What an error cuts off is not there, as in the record.
+	_ = w.Decode(c.schema, r.Message, r.Layout, t, 8*f.head.Head, 8*len(f.data))
+	return t
+}
+
 // said reports whether a record has a note.
 func said(r *dissect.Record, code string) bool {
 	return slices.ContainsFunc(r.Notes, func(n dissect.Note) bool { return n.Code == code })
@@ -270,7 +291,7 @@ func said(r *dissect.Record, code string) bool {
 
 // layout finds the packet for an id and its layout, and remarks on one that nobody knows,
 // from the wrong side or over the wrong transport. Items 9 and 10.
-func (c *conversation) layout(r *dissect.Record, f piece) (*schema.Packet, *schema.Layout) {
+func (c *conversation) layout(r *dissect.Record, f *piece) (*schema.Packet, *schema.Layout) {
 	by, other := f.at.Direction.Sender(), (schema.TCP|schema.UDP)&^f.over
 	p := c.schema.Packet(f.head.Opcode, by, f.over)
 	if p == nil {
@@ -309,7 +330,7 @@ func (c *conversation) learnRole(at *dissect.Carrier, opcode uint64) {
 }
 
 // remark says what is odd about a frame that was read.
-func (c *conversation) remark(r *dissect.Record, f piece, k *kind) {
+func (c *conversation) remark(r *dissect.Record, f *piece, k *kind) {
 	if p := r.Packet; p != nil && p.Deprecated != "" {
 		r.Note("deprecated_packet", p.Deprecated)
 	}
@@ -321,7 +342,7 @@ func (c *conversation) remark(r *dissect.Record, f piece, k *kind) {
 			r.Note("batch_too_large", strconv.FormatUint(n, 10)+" entries; the sender puts "+strconv.FormatInt(most, 10)+" into a datagram")
 		}
 	}
-	if port, _ := r.Body.Value("udp_port"); port > maxPort {
+	if port, _ := r.Body.Value(portField); port > maxPort {
 		r.Note("out_of_range", "udp_port "+strconv.FormatUint(port, 10)+" is none")
 	}
 	if k.heartbeat {
@@ -329,12 +350,15 @@ func (c *conversation) remark(r *dissect.Record, f piece, k *kind) {
 	}
 }
 
-// maxPort is the largest port there is.
-const maxPort = 1<<16 - 1
+const (
+	portField = "udp_port"
+	// maxPort is the largest port there is.
+	maxPort = 1<<16 - 1
+)
 
 // remarkClock offers the reading as a number for a heartbeat's body of 8 bytes, which may
 // be no Protocol Buffers at all. Section 7.
-func (c *conversation) remarkClock(r *dissect.Record, f piece) {
+func (c *conversation) remarkClock(r *dissect.Record, f *piece) {
 	body := f.data[f.head.Head:]
 	if len(body) != 8 {
 		return

@@ -160,29 +160,34 @@ func (c *conversation) follow(r *dissect.Record, d *dissect.Datagram, ch *channe
 
 // sequence follows the count of datagrams.
 func (c *conversation) sequence(r *dissect.Record, d *dissect.Datagram, ch *channel, off int) {
-	seq, _ := r.Body.Value("sequence")
-	switch {
+	switch rest := d.Data[off+r.Size:]; {
 	case d.Direction == dissect.ServerToClient && r.Opcode == spUDPReply && off == 0:
 		if reply, _ := r.Body.Value("reply"); reply == udpVerify {
 			ch.server.Reset(false)
 			ch.last = 0
 		}
 	case d.Direction == dissect.ServerToClient && r.Opcode == spSequence:
-		if seq == 1 && ch.last > restartAfter && ch.last < restartBefore {
-			ch.server.Reset(false)
-			r.Note("sequence_restarted", "after "+strconv.FormatUint(ch.last, 10))
-		}
-		r.Envelope.Seq = int(seq)
-		stale := ch.server.Sent(r, seq, d.Data[off+r.Size:], dissect.NoCopy) == dissect.Stale
-		if ch.late = stale; !stale {
-			ch.last = seq
-		}
+		ch.counted(r, rest)
 	case d.Direction == dissect.ServerToClient && r.Opcode == spSCSequence:
-		r.Envelope.Seq = int(seq)
-		r.Note("resend_copy", "semi-critical packets of datagram "+strconv.FormatUint(seq, 10))
+		r.Envelope.Seq = r.Body.Number("sequence")
+		r.Note("resend_copy", "semi-critical packets of datagram "+strconv.Itoa(r.Envelope.Seq))
 	case d.Direction == dissect.ClientToServer && r.Opcode == cpSequence:
-		r.Envelope.Seq = int(seq)
-		ch.client.Sent(r, seq, d.Data[off+r.Size:], dissect.NoCopy)
+		r.Envelope.Seq = r.Body.Number("sequence")
+		ch.client.Sent(r, uint64(r.Envelope.Seq), rest, dissect.NoCopy)
+	}
+}
+
+// counted takes the sequence of a datagram of the server, and what follows it there.
+func (ch *channel) counted(r *dissect.Record, rest []byte) {
+	seq, _ := r.Body.Value("sequence")
+	if seq == 1 && ch.last > restartAfter && ch.last < restartBefore {
+		ch.server.Reset(false)
+		r.Note("sequence_restarted", "after "+strconv.FormatUint(ch.last, 10))
+	}
+	r.Envelope.Seq = int(seq)
+	stale := ch.server.Sent(r, seq, rest, dissect.NoCopy) == dissect.Stale
+	if ch.late = stale; !stale {
+		ch.last = seq
 	}
 }
 

@@ -42,31 +42,31 @@ func (c *conversation) assume() {
 	}
 }
 
+// lessons are what packets teach, by their direction and type.
+var lessons = [...][256]func(*conversation, *dissect.Record){
+	dissect.UnknownDirection: {},
+	dissect.ClientToServer: {
+		cpSocket:  (*conversation).learnStart,
+		cpFeature: (*conversation).learnRequest,
+		cpSReq:    (*conversation).learnShort,
+		cpUDPReq:  (*conversation).learnUDPRequest,
+	},
+	dissect.ServerToClient: {
+		spFeature:  (*conversation).learnFeature,
+		spSReply:   (*conversation).learnShortReply,
+		spUDPReply: (*conversation).learnUDPReply,
+	},
+}
+
 // learn takes what a packet teaches.
 func (c *conversation) learn(r *dissect.Record, d dissect.Direction) {
-	switch {
-	case d == dissect.ClientToServer:
-		switch r.Opcode {
-		case cpSocket:
-			c.session.Joined = false
-		case cpFeature:
-			c.learnRequest(r)
-		case cpSReq:
-			c.learnShort(r)
-		case cpUDPReq:
-			c.learnUDPRequest(r)
-		}
-	case d == dissect.ServerToClient:
-		switch r.Opcode {
-		case spFeature:
-			c.learnFeature(r)
-		case spSReply:
-			c.learnShortReply(r)
-		case spUDPReply:
-			c.learnUDPReply(r)
-		}
+	if lesson := lessons[d][byte(r.Opcode)]; lesson != nil {
+		lesson(c, r)
 	}
 }
+
+// learnStart takes the packet that begins a session.
+func (c *conversation) learnStart(*dissect.Record) { c.session.Joined = false }
 
 // packetOf returns the number of the packet that completed r.
 func packetOf(r *dissect.Record) int {

@@ -145,6 +145,11 @@ func play(t *testing.T, s *scene.Scene, x subject, keys uint8) (*dissect.Result,
 		o.Hold = dissect.DefaultHold
 	}
 	out := s.Play(t, o)
+	for _, look := range hastyLooks {
+		hasty := o
+		hasty.Look = look
+		sameButValues(t, s.Play(t, hasty), out)
+	}
 	byName := func(name string) *schema.Protocol {
 		for _, x := range subjects(t) {
 			if x.schema.Name == name {

@@ -183,7 +183,7 @@ func (t *Text) appendHeading(dst []byte, r *dissect.Record, i int) []byte {
 	if r.Body.Nodes[i].Kind == schema.Struct {
 		return dst
 	}
-	return appendInt(append(dst, " = "...), int64(elements(&r.Body, i)))
+	return appendInt(append(dst, " = "...), int64(r.Body.Elements(i)))
 }
 
 // appendLong appends the value of node i on its own line, with its unit.

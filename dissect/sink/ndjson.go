@@ -202,48 +202,57 @@ func (j *NDJSON) appendTrouble(dst []byte, r *dissect.Record) []byte {
 // tells almost all names apart at once.
 func (j *NDJSON) appendMembers(dst []byte, t *schema.Tree, from, to int) []byte {
 	start := len(dst)
-	dst = append(dst, '{')
 	var seen uint64
 	for i := from; i < to; i = t.Next(i) {
 		n := &t.Nodes[i]
 		if !shown(n) {
 			continue
 		}
-		name := nameOf(n)
-		bit := uint64(1) << ((uint(len(name))*7 + uint(name[0]) + 3*uint(name[len(name)-1])) & 63)
-		if seen&bit != 0 && nextNamed(t, from, i, name) < i {
+		sign := signOf(n)
+		if seen&sign != 0 && nextNamed(t, from, i, nameOf(n)) < i {
 			return j.appendRepeating(dst[:start], t, from, to)
 		}
-		if seen != 0 {
-			dst = append(dst, ',')
-		}
-		seen |= bit
-		dst = j.appendValue(append(appendString(dst, name), ':'), t, i)
+		seen |= sign
+		dst = j.appendValue(appendKey(dst, n), t, i)
 	}
-	return append(dst, '}')
+	if seen == 0 {
+		return append(dst, "{}"...)
+	}
+	return closeObject(dst, start)
+}
+
+// signOf returns the sign of a node's name.
+func signOf(n *schema.Node) uint64 {
+	if n.Field != nil && n.Field.Sign != 0 {
+		return n.Field.Sign
+	}
+	return schema.SignOf(nameOf(n))
+}
+
+// appendKey appends the name of a node as the key of a member, behind a comma.
+func appendKey(dst []byte, n *schema.Node) []byte {
+	if n.Field != nil && n.Field.Key != "" {
+		return append(dst, n.Field.Key...)
+	}
+	return append(appendString(append(dst, ','), nameOf(n)), ':')
 }
 
 // appendRepeating is appendMembers for those of which a name repeats.
 func (j *NDJSON) appendRepeating(dst []byte, t *schema.Tree, from, to int) []byte {
-	dst = append(dst, '{')
-	first := true
+	start := len(dst)
 	for i := from; i < to; i = t.Next(i) {
 		n := &t.Nodes[i]
 		if !shown(n) || nextNamed(t, from, to, nameOf(n)) != i {
 			continue
 		}
-		if !first {
-			dst = append(dst, ',')
-		}
-		first = false
-		dst = append(appendString(dst, nameOf(n)), ':')
+		dst = appendKey(dst, n)
 		if nextNamed(t, t.Next(i), to, nameOf(n)) < to {
 			dst = j.appendRepeated(dst, t, i, to)
 		} else {
 			dst = j.appendValue(dst, t, i)
 		}
 	}
-	return append(dst, '}')
+	return closeObject(dst, start)
 }
 
 // appendRepeated appends all values of the name of node i as an array.
@@ -277,6 +286,8 @@ func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
 		return append(append(append(dst, '"'), dissect.MaskText...), '"')
 	}
 	switch n.Kind {
+	case schema.Float:
+		return appendJSONFloat(dst, n)
 	case schema.Null:
 		return append(dst, "null"...)
 	case schema.Bool:
@@ -284,7 +295,7 @@ func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
 	case schema.Struct:
 		return j.appendMembers(dst, t, i+1, t.Next(i))
 	case schema.Array:
-		return j.appendElements(dst, t, i)
+		return j.appendElements(dst, t, i+1, t.Next(i))
 	case schema.Text, schema.String:
 		return appendString(dst, textOf(&j.value, t, i))
 	case schema.Bytes:
@@ -296,35 +307,43 @@ func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
 	case schema.IPv4:
 		return append(appendIPv4(append(dst, '"'), n.Num), '"')
 	}
-	if n.Field != nil && n.Field.Symbol {
-		if name := n.Field.Enum.NameOf(n.Num); name != "" {
+	return appendInteger(dst, n)
+}
+
+// appendJSONFloat appends a float, as a string where it is no number.
+func appendJSONFloat(dst []byte, n *schema.Node) []byte {
+	v, single := math.Float64frombits(n.Num), n.Field != nil && n.Field.Single
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return append(appendFloat(append(dst, '"'), v, single), '"')
+	}
+	return appendFloat(dst, v, single)
+}
+
+// appendInteger appends an integer, or the name that stands for it; as a string where a
+// float64 cannot hold it.
+func appendInteger(dst []byte, n *schema.Node) []byte {
+	f := n.Field
+	if f != nil && f.Symbol {
+		if name := f.Enum.NameOf(n.Num); name != "" {
 			return appendString(dst, name)
 		}
 	}
-	single := n.Field != nil && n.Field.Single
-	if quoted(n) {
-		return append(appendNumber(append(dst, '"'), n, single), '"')
+	if f != nil && f.Wide {
+		return append(appendNumber(append(dst, '"'), n, false), '"')
 	}
-	return appendNumber(dst, n, single)
+	return appendNumber(dst, n, false)
 }
 
-// quoted reports whether a number is a string in JSON: integers that a float64
-// cannot hold, and floats that are no numbers.
-func quoted(n *schema.Node) bool {
-	if n.Kind == schema.Float {
-		return math.IsNaN(n.Float()) || math.IsInf(n.Float(), 0)
+// appendElements appends the nodes from index from to index to as an array.
+func (j *NDJSON) appendElements(dst []byte, t *schema.Tree, from, to int) []byte {
+	start := len(dst)
+	for i := from; i < to; i = t.Next(i) {
+		dst = j.appendValue(append(dst, ','), t, i)
 	}
-	return n.Field != nil && n.Field.Wide
-}
-
-func (j *NDJSON) appendElements(dst []byte, t *schema.Tree, i int) []byte {
-	dst = append(dst, '[')
-	for k := i + 1; k < t.Next(i); k = t.Next(k) {
-		if k > i+1 {
-			dst = append(dst, ',')
-		}
-		dst = j.appendValue(dst, t, k)
+	if len(dst) == start {
+		return append(dst, "[]"...)
 	}
+	dst[start] = '['
 	return append(dst, ']')
 }
 
@@ -403,8 +422,7 @@ func (j *NDJSON) appendEnvelope(dst []byte, r *dissect.Record) []byte {
 	}
 	for i := range r.Head.Nodes {
 		if n := &r.Head.Nodes[i]; shown(n) && !told(r, n) {
-			dst = append(appendString(append(dst, ','), nameOf(n)), ':')
-			dst = j.appendValue(dst, &r.Head, i)
+			dst = j.appendValue(appendKey(dst, n), &r.Head, i)
 		}
 	}
 	if e.Copies > 0 {

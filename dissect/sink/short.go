@@ -165,24 +165,15 @@ func (t *Text) appendQuoted(dst []byte, body *schema.Tree, i, limit int) []byte 
 
 // shortMembers is how many members of a struct or array a line shows; larger
 // ones are only counted.
-const shortMembers = 4
+const shortMembers = dissect.OutlineValues - 1
 
 // appendShortArray appends an array: a few numbers as (1.5, 2, 3), anything
 // else as the number of its elements.
 func (t *Text) appendShortArray(dst []byte, body *schema.Tree, i int) []byte {
 	if !t.isTuple(body, i, shortMembers) {
-		return appendInt(dst, int64(elements(body, i)))
+		return appendInt(dst, int64(body.Elements(i)))
 	}
 	return t.appendTuple(dst, body, i)
-}
-
-// elements returns how many elements an array has.
-func elements(body *schema.Tree, i int) int {
-	n := 0
-	for k := i + 1; k < body.Next(i); k = body.Next(k) {
-		n++
-	}
-	return n
 }
 
 // isTuple reports whether node i is an array of numbers that may be shown, at least

@@ -62,30 +62,6 @@ func appendInt(dst []byte, v int64) []byte {
 	return appendUint(dst, uint64(v))
 }
 
-// negativeZero is the bits of a float that is written as -0.
-const negativeZero = 1 << 63
-
-// appendFloat appends a float as JSON allows it: the fewest digits that read
-// back as the same value, of 32 bits for single, without an exponent between
-// 1e-6 and 1e21. NaN and infinities, which JSON has not, are the words NaN,
-// +Inf and -Inf.
-func appendFloat(dst []byte, v float64, single bool) []byte {
-	size := math.Abs(v)
-	bits, whole, small := 64, size < 1<<53, size < 1e-6
-	if single {
-		// Compared as what it is, its digits look the same when they come back as a
-		// 64-bit float.
-		bits, whole, small = 32, size < 1<<24, float32(size) < 1e-6
-	}
-	switch {
-	case whole && v == math.Trunc(v) && math.Float64bits(v) != negativeZero:
-		return appendInt(dst, int64(v))
-	case small && v != 0 || size >= 1e21:
-		return strconv.AppendFloat(dst, v, 'e', -1, bits)
-	}
-	return strconv.AppendFloat(dst, v, 'f', -1, bits)
-}
-
 // appendMillis appends a duration that is not negative as milliseconds, exactly
 // and without zeros at its end.
 func appendMillis(dst []byte, d time.Duration) []byte {

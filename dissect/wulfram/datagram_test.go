@@ -606,10 +606,8 @@ func TestDoubtfulDatagramsTakeLinearTime(t *testing.T) {
 	p.server(strings.Repeat("\x0d\x00", 32000))                                // disputed layouts
 	p.client(strings.Repeat("\x19\x00\x01\x00\x06", 13000))                    // envelopes that do not fit
 	p.client(strings.Repeat("\x0b\x00\x05\x00\x09\x00\x00\x00\x00", 7000), "") // and some that might
-	begun := time.Now()
-	got := len(p.play(t))
-	// It takes half a second; the square of it would be an hour.
-	if took := time.Since(begun); took > 20*time.Second || got < 30000 {
-		t.Errorf("%d records took %v", got, took)
+	// It takes half a second; the square of it would be an hour, and the test would not end.
+	if got := len(p.play(t)); got < 30000 {
+		t.Errorf("%d records", got)
 	}
 }

@@ -296,12 +296,7 @@ func (c *conversation) body(r *dissect.Record, at *dissect.Carrier, t schema.Tra
 	r.Layout = layouts[best]
 	w := &c.scratch.Decoder
 	w.State = c.state
-	var err *wire.Error
-	if c.scratch.Skim && !read(p) {
-		err = w.Skim(c.schema, p.Name, r.Layout, r.Body.Data, 8*from, 8*to)
-	} else {
-		err = w.Decode(c.schema, p.Name, r.Layout, &r.Body, 8*from, 8*to)
-	}
+	err := c.scratch.Body(c.schema, p.Name, r.Layout, &r.Body, 8*from, 8*to, read(p))
 	_, missing := w.Missing()
 	for _, m := range w.Remarks {
 		r.Note(m.Code, m.Text)

@@ -296,6 +296,11 @@ func AppendBytes(dst, data []byte, pos, n int) []byte {
 // write them.
 func (r *Reader) Varint() uint64 {
 	if r.err == nil && r.pos&7 == 0 {
+		if r.pos < r.end && r.data[r.pos>>3] < 0x80 { // most are small
+			v := r.data[r.pos>>3]
+			r.pos += 8
+			return uint64(v)
+		}
 		if v, n := binary.Uvarint(r.data[r.pos>>3 : r.end>>3]); n > 0 {
 			r.pos += 8 * n
 			return v
