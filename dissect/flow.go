@@ -1,6 +1,7 @@
 package dissect
 
 import (
+	"encoding/binary"
 	"net/netip"
 	"time"
 
@@ -188,13 +189,17 @@ func (c *Carrier) Turn() { c.Direction = c.Flow.direction(c.side) }
 // flowTable holds the flows of a capture, the one heard of last at its end.
 type flowTable struct {
 	flows       map[flowKey]*Flow
-	near        [nearFlows]*Flow // those heard of lately, by their ports
+	near        [nearFlows]*Flow // those heard of lately, by a hash of their ends
 	first, last *Flow
 	count       int // ever
 }
 
-// nearFlows is how many flows are found without the table, if their ports differ.
-const nearFlows = 1024
+// nearFlows is how many flows are found without the table, if their hashes differ: so many
+// that two of some hundred rarely take turns at one place.
+const (
+	nearBits  = 12
+	nearFlows = 1 << nearBits
+)
 
 // find returns the flow with a key, nil for none.
 func (t *flowTable) find(k *flowKey) *Flow {
@@ -211,7 +216,10 @@ func (t *flowTable) find(k *flowKey) *Flow {
 
 // nearby returns the place of a flow among those heard of lately.
 func (t *flowTable) nearby(k *flowKey) **Flow {
-	return &t.near[(uint(k.lowPort)^uint(k.highPort)^uint(k.low[15])<<4^uint(k.high[15])<<2)%nearFlows]
+	const odd = 0x9e3779b97f4a7c15 // of the golden ratio, as Knuth's multiplicative hash has it
+	ends := uint64(k.lowPort)<<48 | uint64(k.highPort)<<32
+	ends ^= uint64(binary.BigEndian.Uint32(k.low[12:])) ^ uint64(binary.BigEndian.Uint32(k.high[12:]))<<16 ^ uint64(k.transport)
+	return &t.near[ends*odd>>(64-nearBits)]
 }
 
 // add makes a new flow.

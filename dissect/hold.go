@@ -90,22 +90,23 @@ type HoldStats struct {
 	Crowded int // of these, because of the number of records and places
 }
 
-// held is a record, or a place, with its neighbours in the queue.
+// held is a record, or a place, with its neighbours in the queue. What drain looks at
+// stands together.
 type held struct {
-	record   Record
-	fault    wire.Error // a copy of what record.Err points to
-	kept     bool       // nodes and bytes are in the arenas
-	nodes    *slab[schema.Node]
-	copies   *slab[byte]
-	weight   int       // counted against HoldBytes
-	since    time.Time // capture time of its arrival
-	wall     time.Time // wall time of its arrival, zero when not known
-	serial   uint64    // tells one use from the next; 0 for a free one
-	deferred Deferred  // what waits here; nil for a record
-	ticket   *Ticket
-	after    *held // acknowledgements to follow it, by next
-
 	prev, next *held
+	deferred   Deferred  // what waits here; nil for a record
+	since      time.Time // capture time of its arrival
+	wall       time.Time // wall time of its arrival, zero when not known
+	weight     int       // counted against HoldBytes
+	serial     uint64    // tells one use from the next; 0 for a free one
+	ticket     *Ticket
+	after      *held // acknowledgements to follow it, by next
+	nodes      *slab[schema.Node]
+	copies     *slab[byte]
+	kept       bool // nodes and bytes are in the arenas
+
+	record Record
+	fault  wire.Error // a copy of what record.Err points to
 }
 
 // Ticket follows one record beyond its release, so that an acknowledgement that
