@@ -65,7 +65,6 @@ type Redactor struct {
 	declared declared
 	got      bool // so may what the error says was there
 	whole    bool // so may all of the body
-	open     bool // no value of the body is masked
 }
 
 // Prepare looks through a record.
@@ -76,7 +75,7 @@ func (m *Redactor) Prepare(r *Record) {
 		m.secrets = r.Secrets
 	}
 	m.prepareBytes(r)
-	if m.open = len(m.found) == 0 && !m.hidesLayout(r); !m.open {
+	if len(m.found) > 0 || r.Retold || r.Layout == nil || r.Layout.Strictest() != schema.Open {
 		m.prepareFields(r)
 	}
 	m.prepareRest(r)
@@ -84,11 +83,6 @@ func (m *Redactor) Prepare(r *Record) {
 		return
 	}
 	slices.SortFunc(m.spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
-}
-
-// hidesLayout reports whether values of the record may be masked by their fields.
-func (m *Redactor) hidesLayout(r *Record) bool {
-	return r.Retold || r.Layout == nil || m.Hides(r.Layout.Strictest())
 }
 
 // prepareFields hides the fields that are masked, and notes those that repeat a secret.
@@ -187,7 +181,7 @@ func (m *Redactor) repeated(off, bits int) bool {
 
 // HidesNode reports whether the value of node i, and all that is below it, is masked.
 func (m *Redactor) HidesNode(t *schema.Tree, i int) bool {
-	return !m.open && (m.hidesField(&t.Nodes[i]) || slices.Contains(m.repeats, i))
+	return m.hidesField(&t.Nodes[i]) || slices.Contains(m.repeats, i)
 }
 
 // hide notes the bytes and the text of node i.

@@ -271,6 +271,22 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// A login has a secret and a name: showing the one leaves the other masked, in its field and
+// in the bytes.
+func TestNamesAreMaskedBesideShownSecrets(t *testing.T) {
+	got := good(t, "decode", "-T", "json", "--raw", "--show-secrets", "--mask-personal", "-Y", `message == "LOGIN"`, "../../pcaps/wulfram/login.pcapng")
+	for _, shown := range []string{`"swordfish"`, "73776f726466697368"} {
+		if !strings.Contains(got, shown) {
+			t.Errorf("the secret %s does not show", shown)
+		}
+	}
+	for _, hidden := range []string{`"Ada"`, "416461"} {
+		if strings.Contains(got, hidden) {
+			t.Errorf("the name %s shows in\n%s", hidden, got)
+		}
+	}
+}
+
 // TestOverlay puts a layout of the user's over a built-in one.
 func TestOverlay(t *testing.T) {
 	dir := t.TempDir()
