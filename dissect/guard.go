@@ -93,8 +93,9 @@ func (r *run) recognize(p Protocol, t schema.Transport, data []byte) (by schema.
 // caught notes a panic of the conversation.
 func (g *guarded) caught(v any, packets []int) { g.run.defect(v, g.protocol, packets) }
 
-// defect notes a panic.
+// defect notes a panic. What was being decoded with is in no state to go on.
 func (r *run) defect(v any, protocol string, packets []int) {
+	r.scratch = Scratch{look: r.scratch.look}
 	r.summary.Defects++
 	d := Defect{Protocol: protocol, Text: fmt.Sprint(v), Place: place(), Count: 1}
 	if len(packets) > 0 {

@@ -499,7 +499,7 @@ func (s *SequenceStream) forgetOver(seq uint64) {
 }
 
 // Acknowledged takes the acknowledgement of a sequence, which the record r of the
-// other direction carries; r.Acks tells what it names.
+// other direction carries; r.Acks tells what it names. The rules say that there are some.
 //
 // It acknowledges all copies that were sent until now, and where there is more
 // than one nobody can say after how long. Copies sent later find it there and are

@@ -331,6 +331,39 @@ packets:
 	}
 }
 
+// A line that masks looks at all elements of an array, though it shows their number: whether
+// there is anything to mask, a later one may tell.
+func TestALineMasksNoMoreThanThereIs(t *testing.T) {
+	dir := t.TempDir()
+	mine := []byte(`protocol: wulfram
+packets:
+  COMM_MESSAGE_REQUEST:
+    opcode: 0x20
+    from: client
+    source: my own eyes
+    confidence: guess
+    fields:
+      - l: cell[16]
+types:
+  cell:
+    - a: u8
+    - c: u8
+      if: a == 0x6f
+      redact: personal
+`)
+	if err := os.WriteFile(filepath.Join(dir, "mine.yaml"), mine, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"decode", "--mask-personal", "--schema", dir, "--only", "COMM_MESSAGE_REQUEST", sessionCapture}
+	if got := good(t, args...); !strings.Contains(got, "l=16 rest=00") {
+		t.Fatalf("got %s", got)
+	}
+	all := good(t, slices.Concat(args[:4], args[6:])...)
+	if !strings.Contains(all, "l=16 rest=00") {
+		t.Error("among all records, the line masks bytes that are not personal")
+	}
+}
+
 // TestProtocolChoice gives a port to the protocol, and takes its own away.
 func TestProtocolChoice(t *testing.T) {
 	if got := good(t, "decode", "--protocol", "wulfram", sessionCapture); got != good(t, "decode", sessionCapture) {

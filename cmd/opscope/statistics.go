@@ -150,7 +150,7 @@ func (d *decoding) look() dissect.Look {
 	case unprinted:
 		return dissect.LookNothing
 	case *sink.Text:
-		if d.verbose == 0 && !d.hex && !d.full {
+		if d.verbose == 0 && !d.hex && !d.full && !d.personal { // what is masked is looked for in the whole
 			return dissect.LookOutline
 		}
 	}

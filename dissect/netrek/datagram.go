@@ -160,7 +160,7 @@ func (c *conversation) follow(r *dissect.Record, d *dissect.Datagram, ch *channe
 
 // sequence follows the count of datagrams.
 func (c *conversation) sequence(r *dissect.Record, d *dissect.Datagram, ch *channel, off int) {
-	switch rest := d.Data[off+r.Size:]; {
+	switch rest := d.Data[off+len(r.Raw):]; {
 	case d.Direction == dissect.ServerToClient && r.Opcode == spUDPReply && off == 0:
 		if reply, _ := r.Body.Value("reply"); reply == udpVerify {
 			ch.server.Reset(false)
