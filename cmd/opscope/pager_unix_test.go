@@ -238,8 +238,10 @@ func TestPagerStatus(t *testing.T) {
 // TestPagerInterrupts proves that interrupts are the pager's: opscope stays until the
 // reader quits, however often he interrupts, so that the terminal is not left to two.
 func TestPagerInterrupts(t *testing.T) {
-	// The pager shows all, and then waits for a key.
-	const patient = `PAGER=trap "echo interrupted" INT; cat; echo ready; while ! read key </dev/tty; do :; done; echo "quit by $key"`
+	// The pager shows all, and then waits for three interrupts and a key. It sleeps until the
+	// interrupts have come: a shell that is just about to read misses one that comes then.
+	const patient = `PAGER=n=0; trap 'n=$((n+1)); echo interrupted' INT; cat; echo ready; ` +
+		`while [ $n -lt 3 ]; do sleep 0.01; done; read key </dev/tty; echo "quit by $key"`
 	p := terminal(t, []string{patient}, "notes")
 	p.awaitText("ready")
 	for n := 1; n <= 3; n++ {
