@@ -335,7 +335,7 @@ packets:
 // there is anything to mask, a later one may tell.
 func TestALineMasksNoMoreThanThereIs(t *testing.T) {
 	dir := t.TempDir()
-	mine := []byte(`protocol: wulfram
+	plant(t, dir, map[string][]byte{"mine.yaml": []byte(`protocol: wulfram
 packets:
   COMM_MESSAGE_REQUEST:
     opcode: 0x20
@@ -350,10 +350,7 @@ types:
     - c: u8
       if: a == 0x6f
       redact: personal
-`)
-	if err := os.WriteFile(filepath.Join(dir, "mine.yaml"), mine, 0o644); err != nil {
-		t.Fatal(err)
-	}
+`)})
 	args := []string{"decode", "--mask-personal", "--schema", dir, "--only", "COMM_MESSAGE_REQUEST", sessionCapture}
 	if got := good(t, args...); !strings.Contains(got, "l=16 rest=00") {
 		t.Fatalf("got %s", got)
