@@ -634,7 +634,7 @@ func (r *run) renew(f *Flow, h *Headers) *Flow {
 }
 
 // Chunk takes the next bytes of one of f's streams.
-func (f *Flow) Chunk(c reassembly.Chunk) {
+func (f *Flow) Chunk(c *reassembly.Chunk) {
 	switch f.state {
 	case accepted:
 		f.streams[c.Side].chunkAt(c)
