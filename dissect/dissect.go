@@ -357,15 +357,16 @@ func (r *Record) Reread() {
 	r.Body.Nodes = r.Body.Nodes[:0]
 }
 
-// Look says how much of a body a sink looks at. What a session learns from is whole all the
-// same, and so is all else of a record.
+// Look says how much of a record a sink looks at. What a session learns from is there all
+// the same.
 type Look uint8
 
-// How one looks at bodies.
+// How one looks at records, each at less than the one before.
 const (
 	LookWhole   Look = iota
-	LookOutline      // at arrays of less than OutlineValues, and at the number of elements of others
+	LookOutline      // of bodies at arrays of less than OutlineValues, and at the number of elements of others
 	LookNothing      // at no value of a body or an envelope
+	LookKind         // nor at what sequences and answers tell: only at what a record is, its size and its error
 )
 
 // OutlineValues is more values of an array than a line shows.

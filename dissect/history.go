@@ -10,14 +10,19 @@ import (
 // Whom something is true of is a set, so that few of them are looked at, wherever they
 // lie. The zero history is ready to use.
 type history struct {
-	blocks    [historySize / blockSize]*[blockSize]sent // of the ring, made as it grows
-	made      int                                       // places of the ring that were ever in use
-	start     int                                       // the place of the oldest
+	blocks    [historySize / blockSize]*block // of the ring, made as it grows
+	made      int                             // places of the ring that were ever in use
+	start     int                             // the place of the oldest
 	count     int
-	flying    set                 // by place: those that wait for an acknowledgement, but for copies
-	last      [historySize]moment // by place: when it, or the last copy of it, was sent
+	flying    set // by place: those that wait for an acknowledgement, but for copies
 	sequences tags
 	sums      tags
+}
+
+// block is some records in a row. What is looked at of many of them stands together.
+type block struct {
+	sent [blockSize]sent
+	last [blockSize]moment // when it, or the last copy of it, was sent
 }
 
 const (
@@ -32,26 +37,20 @@ const (
 	flightTime = moment(2 * time.Second)
 )
 
-// sent is a record that was sent.
+// sent is a record that was sent. A capture has many streams, and each has many of these.
 type sent struct {
 	seq     uint64
-	sum     uint64 // of the payload
-	size    int
-	opcode  int
+	sum     uint64 // of its opcode and payload: equal ones are taken for copies
 	time    moment
-	packet  int
-	by      int // packet of the acknowledgement
+	ticket  Ticket
+	packet  uint32
+	by      uint32 // packet of the acknowledgement
+	message uint16 // index of its name among those of the stream
 	state   AckState
 	copy    bool // the same sequence was there before
 	shown   bool // a packet that the capture shows again: nothing was sent
 	over    bool // the receiver was told to start before it, or at it
 	place   uint8
-	ticket  Ticket
-	message string
-}
-
-func (e *sent) equal(o *sent) bool {
-	return e.sum == o.sum && e.size == o.size && e.opcode == o.opcode
 }
 
 // set is some records of a history: by age, the lowest bit for the oldest, if nothing
@@ -75,7 +74,12 @@ func (h *history) at(age int) *sent { return h.in(h.start + age) }
 // in returns the record in a place.
 func (h *history) in(place int) *sent {
 	place %= historySize
-	return &h.blocks[place/blockSize][place%blockSize]
+	return &h.blocks[place/blockSize].sent[place%blockSize]
+}
+
+// last returns when the record in a place, or its last copy, was sent.
+func (h *history) last(place int) *moment {
+	return &h.blocks[place/blockSize].last[place%blockSize]
 }
 
 // byAge returns a set by age instead of by place.
@@ -97,7 +101,7 @@ func (h *history) with(seq uint64) (found set) {
 // longer ago than a flight takes.
 func (h *history) inFlight(now moment) (found set) {
 	for s := h.flying; s != 0; s = s.rest() {
-		if h.last[s.first()] >= now-flightTime {
+		if *h.last(s.first()) >= now-flightTime {
 			found |= 1 << s.first()
 		}
 	}
@@ -107,7 +111,7 @@ func (h *history) inFlight(now moment) (found set) {
 // latestEqual returns the latest of some records that has the payload of e, nil for none.
 func (h *history) latestEqual(e *sent, among set) *sent {
 	for s := among & h.byAge(h.sums.find(e.sum)); s != 0; s ^= 1 << s.last() {
-		if o := h.at(s.last()); o.equal(e) {
+		if o := h.at(s.last()); o.sum == e.sum {
 			return o
 		}
 	}
@@ -119,7 +123,7 @@ func (h *history) latestEqual(e *sent, among set) *sent {
 func (h *history) add(e *sent) (kept *sent, grown bool) {
 	place := (h.start + h.count) % historySize
 	if h.blocks[place/blockSize] == nil {
-		h.blocks[place/blockSize] = new([blockSize]sent)
+		h.blocks[place/blockSize] = new(block)
 	}
 	if grown = place >= h.made; grown {
 		h.made = place + 1
@@ -134,7 +138,7 @@ func (h *history) put(e *sent, place int, last moment) {
 	kept := h.in(place)
 	*kept = *e
 	kept.place = uint8(place)
-	h.last[place] = last
+	*h.last(place) = last
 	h.sequences[place], h.sums[place] = uint8(e.seq), uint8(e.sum)
 	h.flying &^= 1 << place
 	if e.state == AckPending && !e.copy {
@@ -146,7 +150,7 @@ func (h *history) put(e *sent, place int, last moment) {
 func (h *history) moveUp(age int) *sent {
 	from := (h.start + age) % historySize
 	to := (from + 1) % historySize
-	h.put(h.in(from), to, h.last[from])
+	h.put(h.in(from), to, *h.last(from))
 	return h.in(to)
 }
 
@@ -158,13 +162,13 @@ func (h *history) dropOldest() {
 }
 
 // settle ends the wait of e for its acknowledgement.
-func (h *history) settle(e *sent, state AckState, by int) {
+func (h *history) settle(e *sent, state AckState, by uint32) {
 	e.state, e.by = state, by
 	h.flying &^= 1 << e.place
 }
 
 // again says that a copy of e was sent.
-func (h *history) again(e *sent, now moment) { h.last[e.place] = now }
+func (h *history) again(e *sent, now moment) { *h.last(int(e.place)) = now }
 
 // tags are the lowest bytes of a number of each record, by place.
 type tags [historySize]uint8

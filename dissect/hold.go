@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"opscope/schema"
-	"opscope/schema/wire"
 )
 
 // What a Hold keeps at most, unless told otherwise. A server under load sends some thousand records a
@@ -106,7 +105,6 @@ type held struct {
 	kept       bool // nodes and bytes are in the arenas
 
 	record Record
-	fault  wire.Error // a copy of what record.Err points to
 }
 
 // Ticket follows one record beyond its release, so that an acknowledgement that
@@ -600,8 +598,8 @@ func (h *Hold) keep(e *held) {
 	e.kept = true
 	e.weight = len(own) + nodeBytes*len(nodes)
 	if r.Err != nil {
-		e.fault = *r.Err
-		r.Err = &e.fault
+		own := *r.Err // it is a decoder's, and used again
+		r.Err = &own
 	}
 }
 

@@ -31,9 +31,6 @@ type Options struct {
 	// capture time, 0 not at all.
 	Hold time.Duration
 	Live bool // Hold counts wall time too
-	// Hasty has no record wait for its acknowledgement, for a sink that does not ask what
-	// became of it. Records wait for context all the same.
-	Hasty bool
 	// Copies has packets dissected again that were seen at another interface, or on the way
 	// out and in.
 	Copies bool
@@ -46,7 +43,7 @@ type Options struct {
 	File   int // index of the first capture among the inputs
 	Limits Limits
 	Check  bool // tell of each packet with a wrong checksum
-	Look   Look // how much of the bodies anybody looks at
+	Look   Look // how much of the records anybody looks at
 	// Traffic takes what the packets of each flow amounted to, once it is forgotten, its
 	// session begins anew, or the capture ends; nil for nobody. It is valid during the call.
 	Traffic func(*Traffic)
@@ -77,7 +74,7 @@ func NewPipeline(sink Sink, o Options) *Pipeline {
 	p.tally.sink = sink
 	p.hold = NewHold(&p.tally, o.Hold)
 	p.hold.Bound(p.limits.HeldRecords, p.limits.HeldBytes)
-	p.hold.hasty = o.Hasty
+	p.hold.hasty = o.Look >= LookKind
 	return p
 }
 
@@ -215,8 +212,11 @@ type Scratch struct {
 	look Look
 }
 
-// Look says how much of the bodies anybody looks at but the session.
+// Look says how much of the records anybody looks at but the session.
 func (s *Scratch) Look() Look { return s.look }
+
+// Follows reports whether anybody asks what became of a record, or what its sequence tells.
+func (s *Scratch) Follows() bool { return s.look < LookKind }
 
 // Body decodes a body or an envelope into t as schema.Decoder.Decode does, as far as anybody
 // looks at it: the whole of it if the session itself does. All that Decoder tells is the same.
@@ -225,7 +225,7 @@ func (s *Scratch) Body(p *schema.Protocol, message string, l *schema.Layout, t *
 	switch {
 	case whole || s.look == LookWhole:
 		return d.Decode(p, message, l, t, from, to)
-	case s.look == LookNothing:
+	case s.look >= LookNothing:
 		return d.Skim(p, message, l, t.Data, from, to)
 	}
 	d.Outline = OutlineValues

@@ -92,7 +92,7 @@ func TestTrafficIsSound(t *testing.T) {
 // After its first rounds a pipeline takes packets without allocating.
 func TestPipelineAllocations(t *testing.T) {
 	for name, o := range map[string]dissect.Options{"without holding": {}, "holding": {Hold: dissect.DefaultHold},
-		"in haste": {Hold: dissect.DefaultHold, Hasty: true}, "with the guard": {Guard: true}} {
+		"in haste": {Hold: dissect.DefaultHold, Look: dissect.LookKind}, "with the guard": {Guard: true}} {
 		t.Run(name, func(t *testing.T) {
 			o.Protocols = protocols.All
 			scene.Spares(t, o, &scene.Counter{}, newTraffic(8<<20))

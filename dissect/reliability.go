@@ -111,13 +111,14 @@ type SequenceStream struct {
 	far      bool     // the last record was far beyond the window, at farSeq
 	farSeq   uint64
 
-	history history
-	cut     bool   // some of them may be over
-	top     uint64 // the furthest on of these and those before, accepted or not
-	ignored marks  // the receiver was told to skip them
-	unseen  marks  // acknowledged, while the capture had not shown them
-	restart restart
-	evicted int
+	history  history
+	messages []string // names of its records
+	cut      bool     // some of them may be over
+	top      uint64   // the furthest on of these and those before, accepted or not
+	ignored  marks    // the receiver was told to skip them
+	unseen   marks    // acknowledged, while the capture had not shown them
+	restart  restart
+	evicted  int
 }
 
 // marks are sequences about which a packet said something.
@@ -210,8 +211,8 @@ func (s *SequenceStream) Evicted() int { return s.evicted }
 // are acknowledged its state is set, so that the Hold knows whether it waits.
 func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Disposition {
 	e := sent{
-		seq: seq, opcode: r.Opcode, message: r.Message, packet: r.LastPacket(), time: momentOf(r.Time), shown: c == CaptureCopy,
-		sum: maphash.Bytes(s.hold.seed, payload), size: len(payload),
+		seq: seq, sum: s.sum(r.Opcode, payload), message: s.name(r.Message), packet: uint32(r.LastPacket()), time: momentOf(r.Time),
+		shown: c == CaptureCopy,
 	}
 	r.Stream = s.run
 	first, same := s.earlier(&e)
@@ -223,7 +224,7 @@ func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Dis
 	d := s.arrive(r, &e, first)
 	switch {
 	case first == nil:
-		s.remarkFirst(r, &e, c)
+		s.remarkFirst(r, &e, c, len(payload) > 0)
 	case c == CaptureCopy:
 		r.note("duplicate", packetText("same as", first))
 	case same == nil:
@@ -243,6 +244,23 @@ func (s *SequenceStream) Sent(r *Record, seq uint64, payload []byte, c Copy) Dis
 	return d
 }
 
+// sum stands for what copies of a record have in common.
+func (s *SequenceStream) sum(opcode int, payload []byte) uint64 {
+	const scatter = 0x9e3779b97f4a7c15 // odd, by the golden ratio: each opcode turns other bits
+	return maphash.Bytes(s.hold.seed, payload) ^ uint64(opcode+1)*scatter
+}
+
+// name returns the index of a message's name, of which a stream has few.
+func (s *SequenceStream) name(message string) uint16 {
+	for i, m := range s.messages {
+		if m == message {
+			return uint16(i)
+		}
+	}
+	s.messages = append(s.messages, message)
+	return uint16(len(s.messages) - 1)
+}
+
 // earlier returns the first record with the sequence of e, and the first of those
 // that has its bytes too.
 func (s *SequenceStream) earlier(e *sent) (first, same *sent) {
@@ -251,13 +269,13 @@ func (s *SequenceStream) earlier(e *sent) (first, same *sent) {
 	}
 	for twins := s.history.with(e.seq); twins != 0; twins = twins.rest() {
 		o := s.history.at(twins.first())
-		if o.over && !o.equal(e) {
+		if o.over && o.sum != e.sum {
 			continue
 		}
 		if first == nil {
 			first = o
 		}
-		if o.equal(e) {
+		if o.sum == e.sum {
 			return first, o
 		}
 	}
@@ -402,7 +420,7 @@ func (s *SequenceStream) jump(seq uint64) {
 }
 
 // remarkFirst notes what is odd about e, whose sequence was not there before.
-func (s *SequenceStream) remarkFirst(r *Record, e *sent, c Copy) {
+func (s *SequenceStream) remarkFirst(r *Record, e *sent, c Copy, payload bool) {
 	switch c {
 	case CaptureCopy:
 		r.note("duplicate", "")
@@ -415,7 +433,7 @@ func (s *SequenceStream) remarkFirst(r *Record, e *sent, c Copy) {
 		return
 	}
 	flight := s.history.inFlight(e.time)
-	if rebuilt := s.history.latestEqual(e, flight); rebuilt != nil && e.size > 0 {
+	if rebuilt := s.history.latestEqual(e, flight); rebuilt != nil && payload {
 		r.note("same_payload_new_sequence", packetText("same payload as", rebuilt)+
 			sequenceText(", ", rebuilt.seq))
 	}
@@ -433,15 +451,15 @@ func (s *SequenceStream) expect(r *Record, e, first *sent) {
 	}
 	e.state = AckPending
 	if by, ok := s.ignored.find(e.seq); ok {
-		e.state, e.by = AckIgnored, by
+		e.state, e.by = AckIgnored, uint32(by)
 	}
 	if by, ok := s.unseen.find(e.seq); ok {
-		e.state, e.by = AckAcked, by
+		e.state, e.by = AckAcked, uint32(by)
 	}
 	if first != nil && (first.state == AckAcked || first.state == AckDuplicate) {
 		e.state, e.by = AckDuplicate, first.by
 	}
-	r.Ack = Ack{State: e.state, By: e.by, RTT: openRTT}
+	r.Ack = Ack{State: e.state, By: int(e.by), RTT: openRTT}
 }
 
 // remember keeps e, in the place of the oldest if there are too many.
@@ -513,7 +531,7 @@ func (s *SequenceStream) Acknowledged(r *Record, seq uint64) Verdict {
 		return r.Acks.Verdict
 	}
 	r.Acks = Acks{
-		Verdict: AcksAgain, Seq: int(seq), Message: first.message, Packet: first.packet, N: first.ticket.N, RTT: openRTT,
+		Verdict: AcksAgain, Seq: int(seq), Message: s.messages[first.message], Packet: int(first.packet), N: first.ticket.N, RTT: openRTT,
 	}
 	switch first.state {
 	case AckPending:
@@ -526,7 +544,7 @@ func (s *SequenceStream) Acknowledged(r *Record, seq uint64) Verdict {
 	case AckIgnored:
 		r.Acks.Verdict = AcksIgnored
 	default:
-		r.note("ack_repeated", "first by packet "+strconv.Itoa(first.by))
+		r.note("ack_repeated", "first by packet "+strconv.Itoa(int(first.by)))
 	}
 	s.arrived(seq, true)
 	return r.Acks.Verdict
@@ -543,7 +561,7 @@ func (s *SequenceStream) resolve(r *Record, seq uint64, rtt time.Duration) {
 		if e.shown {
 			a.State, a.RTT = AckDuplicate, openRTT
 		}
-		s.history.settle(e, a.State, a.By)
+		s.history.settle(e, a.State, uint32(a.By))
 		s.hold.Resolve(&e.ticket, a, r)
 	}
 }
@@ -611,8 +629,8 @@ func (s *SequenceStream) Ignore(r *Record, seq uint64) {
 	}
 	for twins := s.history.with(seq); twins != 0; twins = twins.rest() {
 		if e := s.history.at(twins.first()); e.state == AckPending {
-			s.history.settle(e, AckIgnored, r.LastPacket())
-			s.hold.Resolve(&e.ticket, Ack{State: AckIgnored, By: e.by, RTT: openRTT}, nil)
+			s.history.settle(e, AckIgnored, uint32(r.LastPacket()))
+			s.hold.Resolve(&e.ticket, Ack{State: AckIgnored, By: int(e.by), RTT: openRTT}, nil)
 		}
 	}
 	s.ignored.add(seq, r.LastPacket())
@@ -685,7 +703,7 @@ var inFlightTexts = func() (texts [historySize + 2]string) {
 }()
 
 // packetText names the packet of e.
-func packetText(what string, e *sent) string { return what + " packet " + strconv.Itoa(e.packet) }
+func packetText(what string, e *sent) string { return what + " packet " + strconv.Itoa(int(e.packet)) }
 
 // sequenceText names a sequence.
 func sequenceText(what string, seq uint64) string {

@@ -632,7 +632,7 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 
 func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dissect.Options {
 	return dissect.Options{
-		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Hasty: d.look() == dissect.LookNothing && d.counts("opcodes") && d.intervals == nil, Copies: d.copies,
+		Protocols: d.protocols, Assigned: d.assigned, Only: d.only, Hold: hold, Live: live, Copies: d.copies,
 		Schema: d.overlay(), Anew: d.anew, File: index,
 		Limits: d.limits.run, Check: d.check, Traffic: d.traffic,
 		Forget: !d.needsSessions() && d.limits.run.Sessions == 0, Guard: os.Getenv(noGuard) == "", Look: d.look(),

@@ -141,13 +141,17 @@ func (d *decoding) needsSessions() bool {
 	return d.tables || slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.name == "tables" })
 }
 
-// look says how much of the bodies anybody looks at. No statistic looks at values.
+// look says how much of the records anybody looks at. No statistic looks at values, and the
+// one of opcodes not at what sequences tell either, which summaries count.
 func (d *decoding) look() dissect.Look {
 	if d.wanted != nil || d.saving != nil || d.checks {
 		return dissect.LookWhole
 	}
 	switch d.out.(type) {
 	case unprinted:
+		if d.counts("opcodes") && d.intervals == nil && d.summary == "" && !d.quiet {
+			return dissect.LookKind
+		}
 		return dissect.LookNothing
 	case *sink.Text:
 		if d.verbose == 0 && !d.hex && !d.full && !d.personal { // what is masked is looked for in the whole

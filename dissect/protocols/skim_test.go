@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"opscope/dissect"
@@ -11,6 +12,7 @@ import (
 	"opscope/dissect/protocols"
 	"opscope/dissect/scene"
 	"opscope/schema"
+	"opscope/schema/wire"
 )
 
 // hastyLooks are those for which not all of a body is made.
@@ -36,11 +38,57 @@ func sameButValues(t *testing.T, skimmed, full *scene.Output) {
 	if got, want := skimmed.Result.Summary, full.Result.Summary; !reflect.DeepEqual(got, want) {
 		t.Errorf("got the summary %+v, want %+v", got, want)
 	}
-	if len(skimmed.Result.Sessions) != len(full.Result.Sessions) {
-		t.Fatalf("got %d sessions, want %d", len(skimmed.Result.Sessions), len(full.Result.Sessions))
+	sameTables(t, skimmed, full)
+}
+
+// sameKinds compares what a run that looks only at what records are makes of a capture with
+// what one makes that looks at all of it: a record is of the same kind and size, with the same
+// error, and as unknown. Sessions learn the same.
+func sameKinds(t *testing.T, kinds, full *scene.Output) {
+	t.Helper()
+	got, want := kinds.Frames(), full.Frames()
+	if len(got) != len(want) {
+		t.Fatalf("got %d frames, want %d", len(got), len(want))
+	}
+	for i := range want {
+		g, w := kindOf(got[i]), kindOf(want[i])
+		if !reflect.DeepEqual(g, w) {
+			t.Fatalf("record %d: got %+v, want %+v", i, g, w)
+		}
+	}
+	sameTables(t, kinds, full)
+}
+
+// kindOf returns what an output that only counts records looks at.
+func kindOf(r *dissect.Record) (kind struct {
+	Protocol, Message string
+	Opcode, Size      int
+	Direction         dissect.Direction
+	Transport         schema.Transport
+	Err               *wire.Error
+	Unknown           []string
+	Packets           []int
+	Session, N        int
+}) {
+	kind.Protocol, kind.Message, kind.Opcode, kind.Size = r.Protocol, r.Message, r.Opcode, r.Size
+	kind.Direction, kind.Transport, kind.Err = r.Direction, r.Transport, r.Err
+	kind.Packets, kind.Session, kind.N = r.Packets, r.Session, r.N
+	for _, n := range r.Notes {
+		if strings.HasPrefix(n.Code, "unknown_") {
+			kind.Unknown = append(kind.Unknown, n.Code)
+		}
+	}
+	return kind
+}
+
+// sameTables compares what the sessions of two runs have learned.
+func sameTables(t *testing.T, some, full *scene.Output) {
+	t.Helper()
+	if len(some.Result.Sessions) != len(full.Result.Sessions) {
+		t.Fatalf("got %d sessions, want %d", len(some.Result.Sessions), len(full.Result.Sessions))
 	}
 	for i, want := range full.Result.Sessions {
-		if got := skimmed.Result.Sessions[i]; !reflect.DeepEqual(entries(got), entries(want)) {
+		if got := some.Result.Sessions[i]; !reflect.DeepEqual(entries(got), entries(want)) {
 			t.Errorf("session %d: got the tables %v, want %v", want.ID, entries(got), entries(want))
 		}
 	}
@@ -97,6 +145,7 @@ func TestSkimmingTellsTheSame(t *testing.T) {
 			for _, l := range hastyLooks {
 				sameButValues(t, look(t, name, l), full)
 			}
+			sameKinds(t, look(t, name, dissect.LookKind), full)
 			frames += len(full.Frames())
 		})
 	}

@@ -425,7 +425,9 @@ func (c *conversation) follow(r *dissect.Record, d *dissect.Datagram, rd reading
 		c.sequence(r, d, h, rd)
 	}
 	if r.Err == nil && d.Direction != dissect.UnknownDirection {
-		c.control(r, h)
+		if c.scratch.Follows() {
+			c.control(r, h)
+		}
 		c.learn(r, &d.Carrier)
 	}
 }
@@ -439,7 +441,9 @@ func (c *conversation) sequence(r *dissect.Record, d *dissect.Datagram, h *half,
 		r.Session = c.session.ID
 	}
 	h.sent = true
-	h.stream(op).Sent(r, uint64(rd.frame.Seq), r.Raw[rd.frame.Head:], dissect.NoCopy)
+	if c.scratch.Follows() {
+		h.stream(op).Sent(r, uint64(rd.frame.Seq), r.Raw[rd.frame.Head:], dissect.NoCopy)
+	}
 }
 
 // restart begins a new session on the same ports. Where only one side has shaken

@@ -296,7 +296,7 @@ func (c *conversation) body(r *dissect.Record, at *dissect.Carrier, t schema.Tra
 	r.Layout = layouts[best]
 	w := &c.scratch.Decoder
 	w.State = c.state
-	err := c.scratch.Body(c.schema, p.Name, r.Layout, &r.Body, 8*from, 8*to, reads(p))
+	err := c.scratch.Body(c.schema, p.Name, r.Layout, &r.Body, 8*from, 8*to, c.reads(p))
 	_, missing := w.Missing()
 	for _, m := range w.Remarks {
 		r.Note(m.Code, m.Text)
@@ -315,12 +315,14 @@ func (c *conversation) body(r *dissect.Record, at *dissect.Carrier, t schema.Tra
 }
 
 // reads reports whether the session itself reads the values of a packet.
-func reads(p *schema.Packet) bool {
+func (c *conversation) reads(p *schema.Packet) bool {
 	switch p.Opcode {
-	case opHello, opBehavior, opTranslation:
+	case opHandshake, opHello, opBehavior, opTranslation:
 		return true
+	case opAck, opIgnore, opSetStart:
+		return c.scratch.Follows()
 	}
-	return p.Opcode <= lastControl || p.Secret()
+	return p.Secret()
 }
 
 // packet finds the packet for an opcode, and remarks on one from the wrong side or
