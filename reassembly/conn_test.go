@@ -661,8 +661,8 @@ func TestConnAllocatesNothingPerSegment(t *testing.T) {
 type discard struct{}
 
 func (discard) Chunk(*Chunk) {}
-func (discard) Gap(Gap)     {}
-func (discard) Event(Event) {}
+func (discard) Gap(Gap)      {}
+func (discard) Event(Event)  {}
 
 func BenchmarkConn(b *testing.B) {
 	for _, bench := range []struct {
