@@ -156,8 +156,9 @@ type Record struct {
 	Joined    bool          // of a SessionRecord: the session began before the capture
 
 	Zero    uint32 // TCP sequence number of the stream's offset 0
-	File    int    // index of the input, from 0
-	N       int    // number of the record in its file, from 1; 0 for other types
+	Ack     Ack
+	File    int // index of the input, from 0
+	N       int // number of the record in its file, from 1; 0 for other types
 	Packets []int
 	Time    time.Time
 	Digits  int // decimal digits of the capture's time resolution
@@ -183,8 +184,7 @@ type Record struct {
 	Size     int         // bytes of the record on the wire
 	Offset   int64       // where it starts, in its datagram or stream
 	Rest     []byte      // bytes after the last field, part of Raw
-	Ack      Ack
-	Acks     Acks // of an acknowledgement; Packet and Message are empty for others
+	Acks     Acks        // of an acknowledgement; Packet and Message are empty for others
 	Notes    []Note
 	Err      *wire.Error
 	Secrets  *Secrets // what no output may show, of the record's session; nil for nothing
