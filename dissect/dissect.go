@@ -145,7 +145,18 @@ var NoEnvelope = Envelope{Mode: -1, Seq: -1, Length: -1}
 // Record is one line of output: a decoded frame, or something that happened. It
 // is reused; a sink that keeps one copies it.
 type Record struct {
-	Type    Type
+	Type      Type
+	Direction Direction
+	Transport schema.Transport
+	Context   schema.Origin // the least sure table entry that the body was read with
+	Retold    bool          // read from what a sink wrote: fields have no place in Raw, and may be masked
+	Made      bool          // Raw was put together, and stands nowhere on the wire as it is
+	Lost      bool          // Raw begins no frame, for all that is known
+	Open      bool          // more copies may come, for which the Hold waits
+	Joined    bool          // of a SessionRecord: the session began before the capture
+
+	Zero    uint32 // TCP sequence number of the stream's offset 0
+	Ack     Ack
 	File    int // index of the input, from 0
 	N       int // number of the record in its file, from 1; 0 for other types
 	Packets []int
@@ -155,12 +166,10 @@ type Record struct {
 	// the one before this record's last packet; zero where nobody knows.
 	Started, Previous time.Time
 
-	Session   int // from 1; 0 for none
-	Flow      int // from 1
-	Direction Direction
-	Transport schema.Transport
-	Src, Dst  netip.AddrPort
-	Passage   Passage // of its last packet
+	Session  int // from 1; 0 for none
+	Flow     int // from 1
+	Src, Dst netip.AddrPort
+	Passage  Passage // of its last packet
 
 	Protocol string
 	Message  string // wire name
@@ -168,23 +177,16 @@ type Record struct {
 	Packet   *schema.Packet
 	Layout   *schema.Layout
 	Envelope Envelope
-	Stream   int           // from 1 in each capture: the records whose sequences count together; 0 where none counts
-	Context  schema.Origin // the least sure table entry that the body was read with
-	Head     schema.Tree   // fields of the envelope beside those in Envelope, where it has more; as Body
-	Body     schema.Tree   // decoded fields; positions count from the start of Raw
-	Raw      []byte        // the whole record as it stood on the wire
-	Size     int           // bytes of the record on the wire
-	Offset   int64         // where it starts, in its datagram or stream
-	Zero     uint32        // TCP sequence number of the stream's offset 0
-	Retold   bool          // read from what a sink wrote: fields have no place in Raw, and may be masked
-	Made     bool          // Raw was put together, and stands nowhere on the wire as it is
-	Rest     []byte        // bytes after the last field, part of Raw
-	Ack      Ack
-	Acks     Acks // of an acknowledgement; Packet and Message are empty for others
-	Open     bool // more copies may come, for which the Hold waits
+	Stream   int         // from 1 in each capture: the records whose sequences count together; 0 where none counts
+	Head     schema.Tree // fields of the envelope beside those in Envelope, where it has more; as Body
+	Body     schema.Tree // decoded fields; positions count from the start of Raw
+	Raw      []byte      // the whole record as it stood on the wire
+	Size     int         // bytes of the record on the wire
+	Offset   int64       // where it starts, in its datagram or stream
+	Rest     []byte      // bytes after the last field, part of Raw
+	Acks     Acks        // of an acknowledgement; Packet and Message are empty for others
 	Notes    []Note
 	Err      *wire.Error
-	Lost     bool     // Raw begins no frame, for all that is known
 	Secrets  *Secrets // what no output may show, of the record's session; nil for nothing
 
 	// AckRecord.
@@ -196,7 +198,6 @@ type Record struct {
 	Code           string // state of the session, or code of the event
 	Text           string
 	Client, Server netip.AddrPort
-	Joined         bool // of a SessionRecord: the session began before the capture
 }
 
 // Acks is what an acknowledgement names.

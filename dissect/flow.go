@@ -19,6 +19,10 @@ const (
 	// late: the time that TCP itself keeps the ports back. It is as long for a flow
 	// of no known protocol.
 	closedFlow = 2 * time.Minute
+	// closedSession is how long the flows of a session that is over are remembered when
+	// they have fallen silent: longer than a sender takes to repeat its last segment four
+	// times, which it does after 1, 2, 4 and 8 s (RFC 6298).
+	closedSession = 20 * time.Second
 	// idleFlow is how long two endpoints may exchange no datagram before they are
 	// forgotten. No game here is silent for a minute. A connection is never
 	// forgotten for its silence, but to make room.

@@ -81,6 +81,10 @@ const (
 	slabBytes = 64 << 10
 )
 
+// heldTogether is how many records are made at a time: they fill what the runtime has for
+// memory of that size.
+const heldTogether = 36
+
 // HoldStats counts what a Hold did.
 type HoldStats struct {
 	Held    int // records and places in the queue now
@@ -518,14 +522,13 @@ func (h *Hold) index(r *Record) int {
 
 // take returns an empty one, from the free ones if there are any.
 func (h *Hold) take() *held {
-	e := h.free
-	if e == nil {
-		e = new(held)
-	} else {
-		h.free = e.next
-		h.freeCount--
-		e.next = nil
+	if h.free == nil {
+		h.more()
 	}
+	e := h.free
+	h.free = e.next
+	h.freeCount--
+	e.next = nil
 	h.serial++
 	e.serial = h.serial
 	r := &e.record
@@ -535,6 +538,16 @@ func (h *Hold) take() *held {
 		h.trees = h.trees[:last]
 	}
 	return e
+}
+
+// more makes free ones.
+func (h *Hold) more() {
+	made := new([heldTogether]held)
+	for i := range made {
+		made[i].next = h.free
+		h.free = &made[i]
+	}
+	h.freeCount += len(made)
 }
 
 // recycle ends the use of e.

@@ -51,8 +51,8 @@ func (t PacketType) String() string {
 // Passage is how a packet passed the host that captured it, as cooked captures tell.
 type Passage struct {
 	Type      PacketType
-	Interface int  // index on that host, 0 where the link layer does not tell
 	Presumed  bool // the length of its IP packet is that of the packet
+	Interface int  // index on that host, 0 where the link layer does not tell
 }
 
 // Headers is what the headers of one packet say. It is reused; Payload and
@@ -106,7 +106,7 @@ type Piece struct {
 }
 
 // Passage returns how the packet passed the host that captured it.
-func (h *Headers) Passage() Passage { return Passage{h.PacketType, h.Interface, h.Presumed} }
+func (h *Headers) Passage() Passage { return Passage{h.PacketType, h.Presumed, h.Interface} }
 
 // Source returns the address and port of the sender.
 func (h *Headers) Source() netip.AddrPort { return netip.AddrPortFrom(h.Src, h.SrcPort) }

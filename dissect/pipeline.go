@@ -180,6 +180,7 @@ type run struct {
 
 	sessions int                  // ever
 	live     map[hosts][]*Session // those not closed
+	closed   []*Session           // those that are over and may have flows, the longest over first
 	over     []*Session           // those without a flow, at most maxSessions
 	dropped  int                  // of those
 	expected map[netip.AddrPort][]*Session
@@ -355,6 +356,7 @@ func (r *run) take(p *Packet) {
 		r.sink(r.hold.Expire(time.Now()))
 	}
 	r.sweep()
+	r.leave()
 	r.crowd()
 
 	h := &r.headers
@@ -825,10 +827,33 @@ func (r *run) sweep() {
 	r.swept = r.clock
 	for f := r.flows.first; f != nil && r.clock.Sub(f.last) > closedFlow; {
 		next := f.next
-		if f.forgotten(r.clock) || f.Session != nil && f.Session.closed {
+		if f.forgotten(r.clock) {
 			r.forget(f, "idle")
 		}
 		f = next
+	}
+}
+
+// leave forgets the flows of sessions that are over once none of them brings anything: what
+// such a session has learned is most of what a flow takes.
+func (r *run) leave() {
+	for len(r.closed) > 0 && r.clock.Sub(r.closed[0].ended) > closedSession {
+		s := r.closed[0]
+		if r.closed = r.closed[1:]; !s.closed { // it began anew
+			continue
+		}
+		for _, f := range s.Flows {
+			if s.ended.Before(f.last) {
+				s.ended = f.last
+			}
+		}
+		if r.clock.Sub(s.ended) <= closedSession {
+			r.closed = append(r.closed, s)
+			continue
+		}
+		for _, f := range slices.Clone(s.Flows) {
+			r.forget(f, "idle")
+		}
 	}
 }
 

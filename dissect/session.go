@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
+	"time"
 
 	"opscope/schema"
 )
@@ -32,9 +33,10 @@ type Session struct {
 	confirmed    int  // frames in a row that must fit where a boundary is found by trial
 	learned      bool // something that datagrams may wait for
 	closed       bool
-	said         bool     // peers have said which of them is the client
-	entries      int      // of its tables, as far as they are counted
-	opening      *opening // nil once it has been reported
+	ended        time.Time // of a closed one: when it, or something of it, was last seen
+	said         bool      // peers have said which of them is the client
+	entries      int       // of its tables, as far as they are counted
+	opening      *opening  // nil once it has been reported
 	secrets      Secrets
 }
 
@@ -321,7 +323,8 @@ func (r *run) close(s *Session, c *Carrier, reason string) {
 		return
 	}
 	r.lodge(s)
-	s.closed = true
+	s.closed, s.ended = true, r.clock
+	r.closed = append(r.closed, s)
 	s.announce()
 	r.sessionRecord(s, c, "closed", reason)
 	remove(r.live, hostsOf(s.Client, s.Server), s)

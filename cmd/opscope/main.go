@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"slices"
 	"strings"
 	"syscall"
@@ -58,7 +59,7 @@ func exitCode(err error) int {
 }
 
 func main() {
-	collectLate()
+	collect()
 	var p pager
 	ctx, stop := interruptible(&p)
 	code := run(ctx, os.Args[1:], p.behind(os.Stdin, os.Stdout, os.Stderr))
@@ -67,18 +68,33 @@ func main() {
 	os.Exit(code)
 }
 
-// collectLate has the first collection of garbage wait for a heap of 16 MiB, where the
-// runtime would begin at 4: most of that is there when the first record is shown, it is not
-// garbage, and going through it takes a fifth of the time that a small capture does. The
-// first collection sets the pace to twice the usual one: a long capture makes little garbage,
-// and what there is of it between two collections is memory. What GOGC says counts.
-func collectLate() {
+// collect sets the pace of collecting garbage, unless GOGC does. The first time waits for a
+// heap of 16 MiB, where the runtime would begin at 4: most of that is there when the first
+// record is shown, it is not garbage, and going through it takes a fifth of the time that a
+// small capture does. From then on the heap may grow to heapGoal, by a tenth at least and to
+// twice its size at most: a long capture makes little garbage, so that a small heap costs little.
+func collect() {
 	if os.Getenv("GOGC") != "" {
 		return
 	}
-	const late, early = 400, 50
-	debug.SetGCPercent(late)
-	runtime.AddCleanup(&exitError{}, func(percent int) { debug.SetGCPercent(percent) }, early)
+	debug.SetGCPercent(400)
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	afterCollection(func() {
+		metrics.Read(live)
+		n := int(live[0].Value.Uint64())
+		debug.SetGCPercent(min(max(100*(heapGoal-n)/n, 10), 100))
+	})
+}
+
+// heapGoal leaves room for the program itself below 64 MiB.
+const heapGoal = 38 << 20
+
+// afterCollection calls f after each collection of garbage.
+func afterCollection(f func()) {
+	runtime.AddCleanup(&exitError{}, func(f func()) {
+		f()
+		afterCollection(f)
+	}, f)
 }
 
 // streams are what a command reads and writes.
