@@ -173,7 +173,7 @@ type run struct {
 	copies    copies
 	flows     flowTable
 	clock     time.Time // the latest time of any packet
-	swept     time.Time
+	sweeps    time.Time // when next
 	started   time.Time // of the first packet
 	previous  time.Time // of the packet before
 	now       time.Time // of this one
@@ -821,10 +821,10 @@ func (r *run) trouble(h *Headers) {
 
 // sweep forgets flows of which nothing more is expected.
 func (r *run) sweep() {
-	if r.clock.Sub(r.swept) < closedFlow/4 {
+	if r.clock.Before(r.sweeps) {
 		return
 	}
-	r.swept = r.clock
+	r.sweeps = r.clock.Add(closedFlow / 4)
 	for f := r.flows.first; f != nil && r.clock.Sub(f.last) > closedFlow; {
 		next := f.next
 		if f.forgotten(r.clock) {

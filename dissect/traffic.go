@@ -33,11 +33,13 @@ type traffic struct {
 // count counts the packet, or the fragments, that were taken last.
 func (r *run) count(f *Flow, side reassembly.Side) {
 	t := &f.traffic
-	if t.packets == [2]int{} || r.packet.Time.Before(t.first) {
-		t.first = r.packet.Time
-	}
-	if t.packets == [2]int{} || r.packet.Time.After(t.last) {
-		t.last = r.packet.Time
+	switch now := r.packet.Time; {
+	case t.packets == [2]int{}:
+		t.first, t.last = now, now
+	case now.After(t.last): // nearly always
+		t.last = now
+	case now.Before(t.first):
+		t.first = now
 	}
 	t.packets[side] += len(r.packets)
 	t.bytes[side] += r.wireBytes()

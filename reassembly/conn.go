@@ -29,15 +29,14 @@ type Conn struct {
 	reset     bool
 }
 
-// Add takes one segment and tells the handler what it brings. It reports whether
-// the segment belongs to this connection. If not, it begins another one between
-// the same endpoints: then this one is over, its waiting bytes have been
+// Add takes one segment, of whose packet Tick has told the time, and tells the handler
+// what it brings. It reports whether the segment belongs to this connection. If not, it
+// begins another one between the same endpoints: then this one is over, its waiting bytes have been
 // delivered and PortReused is told, and the segment is to be given to a new
 // Conn. That is so for a SYN with another initial sequence number, and for the
 // second of two consecutive segments far behind or after the end, where the
 // SYN was not captured.
 func (c *Conn) Add(g *Segment) bool {
-	c.assembler.advance(g.Time)
 	s, peer := c.stream(g.Side), c.stream(g.Side.Peer())
 	if c.foreign(s, peer, g) {
 		c.Flush()

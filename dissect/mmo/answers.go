@@ -65,7 +65,7 @@ type answers struct {
 	inputs   *dissect.Requests
 	stream   *dissect.SequenceStream // of the inputs
 	batch    batch
-	seen     [3]int                  // by direction, how many kinds have a latest packet
+	seen     [3]int // by direction, how many kinds have a latest packet
 }
 
 // batch is where the entries of a batch have what is looked at, in a layout in which they
