@@ -56,12 +56,15 @@ func (s *stream) unmoor(n int) {
 }
 
 // chunkAt takes a chunk, whose records go where its packet is.
-func (s *stream) chunkAt(c reassembly.Chunk) {
-	r, outer := s.run(), s.run().place
-	r.place = s.moor(c.Packet)
+func (s *stream) chunkAt(c *reassembly.Chunk) {
+	r, outer, waits := s.run(), s.run().place, len(s.berths.list) > 0
+	if r.place = (Place{}); waits {
+		r.place = s.moor(c.Packet)
+	}
 	s.chunk(c)
-	r.place = outer
-	s.settled()
+	if r.place = outer; waits {
+		s.settled()
+	}
 }
 
 // gapAt takes a gap, which is told where the packet behind it is.

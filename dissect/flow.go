@@ -205,31 +205,60 @@ const (
 	nearFlows = 1 << nearBits
 )
 
-// find returns the flow with a key, nil for none.
-func (t *flowTable) find(k *flowKey) *Flow {
-	near := t.nearby(k)
-	if f := *near; f != nil && f.key == *k {
-		return f
+// find returns the flow that a packet belongs to, and which of its ends sent the packet; nil
+// for one that is not there yet.
+func (t *flowTable) find(h *Headers, over schema.Transport) (*Flow, reassembly.Side) {
+	near := t.nearby(h.Source(), h.Destination())
+	if f := *near; f != nil && f.Transport == over && f.key.tunnel == h.Tunnel {
+		if side, ok := f.between(h.Source(), h.Destination()); ok {
+			return f, side
+		}
 	}
-	f := t.flows[*k]
+	k, side := keyOf(h, over)
+	f := t.flows[k]
 	if f != nil {
 		*near = f
 	}
-	return f
+	return f, side
 }
 
-// nearby returns the place of a flow among those heard of lately.
-func (t *flowTable) nearby(k *flowKey) **Flow {
+// between reports whether the flow runs between two ends, and on which side the first one is.
+func (f *Flow) between(src, dst netip.AddrPort) (side reassembly.Side, ok bool) {
+	switch {
+	case f.Ends[0] == src && f.Ends[1] == dst:
+		return 0, true
+	case f.Ends[1] == src && f.Ends[0] == dst:
+		return 1, true
+	}
+	return 0, false
+}
+
+// nearby returns the place among the flows heard of lately of one between two ends, which
+// may change places.
+func (t *flowTable) nearby(a, b netip.AddrPort) **Flow {
 	const odd = 0x9e3779b97f4a7c15 // of the golden ratio, as Knuth's multiplicative hash has it
-	ends := uint64(k.lowPort)<<48 | uint64(k.highPort)<<32
-	ends ^= uint64(binary.BigEndian.Uint32(k.low[12:])) ^ uint64(binary.BigEndian.Uint32(k.high[12:]))<<16 ^ uint64(k.transport)
-	return &t.near[ends*odd>>(64-nearBits)]
+	return &t.near[(endHash(a)+endHash(b))*odd>>(64-nearBits)]
+}
+
+// endHash returns a hash of one end, of which few make the same sum as those of two others.
+func endHash(e netip.AddrPort) uint64 {
+	const odd = 0xff51afd7ed558ccd
+	n := uint64(e.Port()) << 48
+	if a := e.Addr(); a.Is4() {
+		b := a.As4()
+		n ^= uint64(binary.NativeEndian.Uint32(b[:]))
+	} else {
+		b := a.As16()
+		n ^= binary.NativeEndian.Uint64(b[8:])
+	}
+	return n * odd
 }
 
 // add makes a new flow.
-func (t *flowTable) add(k flowKey, h *Headers, side reassembly.Side) *Flow {
+func (t *flowTable) add(h *Headers, over schema.Transport) *Flow {
 	t.count++
-	f := &Flow{ID: t.count, Transport: k.transport, key: k, client: -1}
+	k, side := keyOf(h, over)
+	f := &Flow{ID: t.count, Transport: over, key: k, client: -1}
 	f.Ends[side], f.Ends[side.Peer()] = h.Source(), h.Destination()
 	if t.flows == nil {
 		t.flows = make(map[flowKey]*Flow)
@@ -275,7 +304,7 @@ func (t *flowTable) remove(f *Flow) {
 	t.unlink(f)
 	f.prev, f.next = nil, nil // so that one which is still known keeps no others alive
 	delete(t.flows, f.key)
-	if near := t.nearby(&f.key); *near == f {
+	if near := t.nearby(f.Ends[0], f.Ends[1]); *near == f {
 		*near = nil
 	}
 }

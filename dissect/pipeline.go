@@ -433,13 +433,12 @@ func (r *run) orphans(list []reassembly.Orphan) {
 
 // flow returns the flow of a packet, a new one if need be.
 func (r *run) flow(h *Headers, t schema.Transport) (*Flow, reassembly.Side) {
-	k, side := keyOf(h, t)
-	f := r.flows.find(&k)
+	f, side := r.flows.find(h, t)
 	if f == nil {
 		if len(r.flows.flows) >= r.limits.Flows {
 			r.evict(r.flows.first, LimitFlows)
 		}
-		f = r.flows.add(k, h, side)
+		f = r.flows.add(h, t)
 		f.run = r
 		if t == schema.TCP {
 			f.streams = []stream{{flow: f, side: 0, due: never}, {flow: f, side: 1, due: never}}
@@ -637,7 +636,7 @@ func (r *run) renew(f *Flow, h *Headers) *Flow {
 }
 
 // Chunk takes the next bytes of one of f's streams.
-func (f *Flow) Chunk(c reassembly.Chunk) {
+func (f *Flow) Chunk(c *reassembly.Chunk) {
 	switch f.state {
 	case accepted:
 		f.streams[c.Side].chunkAt(c)
@@ -799,8 +798,7 @@ func (r *run) trouble(h *Headers) {
 	if q.Protocol == ipTCP {
 		t = schema.TCP
 	}
-	k, side := keyOf(&Headers{Src: q.Src, Dst: q.Dst, SrcPort: q.SrcPort, DstPort: q.DstPort, Tunnel: h.Tunnel}, t)
-	f := r.flows.find(&k)
+	f, side := r.flows.find(&Headers{Src: q.Src, Dst: q.Dst, SrcPort: q.SrcPort, DstPort: q.DstPort, Tunnel: h.Tunnel}, t)
 	if f == nil || f.state != accepted {
 		return
 	}

@@ -102,7 +102,7 @@ func (s *stream) direction() Direction       { return s.flow.direction(s.side) }
 func (s *stream) end() int64                 { return s.base + int64(len(s.buf)) }
 
 // chunk takes the next bytes of the stream.
-func (s *stream) chunk(c reassembly.Chunk) {
+func (s *stream) chunk(c *reassembly.Chunk) {
 	s.lastAt = c.Time
 	if s.skip > 0 {
 		n := int(min(s.skip, int64(len(c.Data))))
@@ -125,7 +125,7 @@ func (s *stream) chunk(c reassembly.Chunk) {
 }
 
 // keep appends bytes to the buffer.
-func (s *stream) keep(c reassembly.Chunk) {
+func (s *stream) keep(c *reassembly.Chunk) {
 	if len(s.buf) == 0 {
 		s.buf = s.run().buffer(s.buf)
 		s.base = c.Offset
@@ -140,11 +140,11 @@ func (s *stream) keep(c reassembly.Chunk) {
 
 // feed cuts bytes that continue a stream in sync. Of a frame that was begun it
 // copies what is needed to end it; the rest is cut in place.
-func (s *stream) feed(c reassembly.Chunk) {
+func (s *stream) feed(c *reassembly.Chunk) {
 	for len(s.buf) > 0 && len(c.Data) > 0 {
-		part := c
+		part := *c
 		part.Data = c.Data[:min(s.missing(), len(c.Data))]
-		s.keep(part)
+		s.keep(&part)
 		c.Data, c.Offset = c.Data[len(part.Data):], c.Offset+int64(len(part.Data))
 		if len(s.buf) >= s.need {
 			s.cutBuffer(c.Data)

@@ -57,6 +57,7 @@ type Assembler struct {
 	spare    *held // released buffers
 	spareCap int   // bytes in them
 	limited  Limited
+	chunk    Chunk // the one being handed over
 }
 
 // Limited counts the holes that were given up because of a limit.

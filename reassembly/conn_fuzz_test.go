@@ -41,7 +41,7 @@ type witness struct {
 	ended int
 }
 
-func (w *witness) Chunk(c Chunk) {
+func (w *witness) Chunk(c *Chunk) {
 	if c.Offset != w.next || len(c.Data) == 0 {
 		w.t.Fatalf("chunk of %d bytes at %d, want it at %d", len(c.Data), c.Offset, w.next)
 	}

@@ -18,7 +18,7 @@ type transcript struct {
 	bytes [2][]byte
 }
 
-func (r *transcript) Chunk(c Chunk) {
+func (r *transcript) Chunk(c *Chunk) {
 	r.advance(c.Side, c.Offset, int64(len(c.Data)))
 	r.bytes[c.Side] = append(r.bytes[c.Side], c.Data...)
 	text := string(c.Data)
@@ -660,9 +660,9 @@ func TestConnAllocatesNothingPerSegment(t *testing.T) {
 
 type discard struct{}
 
-func (discard) Chunk(Chunk) {}
-func (discard) Gap(Gap)     {}
-func (discard) Event(Event) {}
+func (discard) Chunk(*Chunk) {}
+func (discard) Gap(Gap)      {}
+func (discard) Event(Event)  {}
 
 func BenchmarkConn(b *testing.B) {
 	for _, bench := range []struct {

@@ -8,8 +8,9 @@ import (
 // Handler is told what a connection brings, in the order of each stream's bytes.
 // It must not call the Conn or the Assembler that calls it.
 type Handler interface {
-	// Chunk takes the next bytes of a stream. Data is valid during the call.
-	Chunk(Chunk)
+	// Chunk takes the next bytes of a stream. The chunk, which may be changed, and its Data
+	// are valid during the call.
+	Chunk(*Chunk)
 	// Gap takes the place of bytes that will not come.
 	Gap(Gap)
 	// Event takes a remark. One about the segment that Add is given comes before

@@ -53,7 +53,7 @@ type judge struct {
 	strict    bool
 }
 
-func (j *judge) Chunk(c Chunk) {
+func (j *judge) Chunk(c *Chunk) {
 	m := j.models[c.Side]
 	if c.Offset != j.next[c.Side] || len(c.Data) == 0 {
 		j.t.Fatalf("side %d: chunk of %d bytes at %d, want it at %d", c.Side, len(c.Data), c.Offset, j.next[c.Side])

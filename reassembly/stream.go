@@ -350,7 +350,9 @@ func (s *stream) deliver(data []byte, cut bool, packet int, at time.Time) {
 	s.next += int64(len(data))
 	s.counters.Bytes += int64(len(data))
 	s.history.keep(off, data)
-	s.conn.handler.Chunk(Chunk{Side: s.side, Offset: off, Data: data, Cut: cut, Packet: packet, Time: at})
+	c := &s.conn.assembler.chunk
+	c.Side, c.Offset, c.Data, c.Cut, c.Packet, c.Time = s.side, off, data, cut, packet, at
+	s.conn.handler.Chunk(c)
 }
 
 // gap gives up the bytes up to to; packet is the one after them.

@@ -41,14 +41,13 @@ func (f *EnvelopeField) Read(data []byte) uint64 {
 	if f == nil || f.bits == 0 || f.off+f.bits > 8*len(data) {
 		return 0
 	}
-	if f.bits == 16 && f.off&7 == 0 { // most are, and many bytes are tried
-		a, b := uint64(data[f.off>>3]), uint64(data[f.off>>3+1])
-		if f.order == wire.Little {
-			return a | b<<8
-		}
-		return a<<8 | b
+	switch {
+	case len(data) < 8 || f.bits > wire.Reach:
+		return wire.ReadBits(data, f.off, f.bits, f.order)
+	case f.order == wire.Big:
+		return wire.High(data, f.off) >> uint(64-f.bits)
 	}
-	return wire.ReadBits(data, f.off, f.bits, f.order)
+	return wire.Low(data, f.off) & (1<<uint(f.bits) - 1)
 }
 
 // Search returns the first offset of data, from one on, where a frame would begin that has
@@ -405,6 +404,11 @@ func (f *EnvelopeField) turn(o wire.Order) {
 
 // Sum8 is the sum of bytes modulo 256.
 func Sum8(b []byte) (sum uint8) {
+	const low, ones = 0x00ff00ff00ff00ff, 0x0001000100010001 // of four pairs of bytes
+	for ; len(b) >= 8; b = b[8:] {
+		eight := wire.Low(b, 0)
+		sum += uint8((eight&low + eight>>8&low) * ones >> 48) // the product has the sum of the pairs at its top
+	}
 	for _, c := range b {
 		sum += c
 	}

@@ -183,3 +183,16 @@ func TestTheLargestFrameOfTheClient(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Sums of whole words and of what is left are those of their bytes.
+func TestSum8(t *testing.T) {
+	var data []byte
+	want := 0
+	for n := range 100 {
+		if got := Sum8(data); int(got) != want%256 {
+			t.Fatalf("%d bytes: got %d, want %d", n, got, want%256)
+		}
+		b := byte(255 - 7*n)
+		data, want = append(data, b), want+int(b)
+	}
+}

@@ -93,7 +93,7 @@ type block struct {
 
 // next reads blocks until one holds a packet.
 func (f *pcapng) next(p *dissect.Packet) error {
-	for {
+	for !f.usual(p) {
 		b, err := f.block()
 		if err != nil {
 			return err
@@ -118,6 +118,29 @@ func (f *pcapng) next(p *dissect.Packet) error {
 			return nil
 		}
 	}
+	return nil
+}
+
+// usual reads a block that is an enhanced packet with nothing odd about it, as most are. It
+// returns false, and has done nothing, for any other.
+func (f *pcapng) usual(p *dissect.Packet) bool {
+	const captured, data, least = bodyOffset + 12, bodyOffset + enhancedBody, blockFrame + enhancedBody
+	b := f.in.buffered()
+	if len(b) < least || f.uint32(b) != enhancedPacket {
+		return false
+	}
+	total, n := int(f.uint32(b[4:])), int(f.uint32(b[captured:]))
+	if total > len(b) || total > f.limits.Block || total%4 != 0 || n > total-least || n > f.limits.Packet || int(f.uint32(b[total-4:])) != total {
+		return false
+	}
+	i := f.section + int(f.uint32(b[bodyOffset:]))
+	if i >= len(f.all) {
+		return false
+	}
+	f.stamp(p, i, b[bodyOffset:])
+	fillPacket(p, b[data:data+n:data+n], int(f.uint32(b[captured+4:])), &f.all[i], f.warnings)
+	f.in.use(total)
+	return true
 }
 
 func (b *block) holdsPacket() bool {
@@ -315,10 +338,15 @@ func (f *pcapng) fill(p *dissect.Packet, data []byte, name string, id uint32, bo
 		return err
 	}
 	fillPacket(p, data, int(f.uint32(body[16:])), &f.all[i], f.warnings)
-	p.Interface, p.Several = i, len(f.all)-f.section > 1
-	p.Time = f.clocks[i].time(uint64(f.uint32(body[4:]))<<32 | uint64(f.uint32(body[8:])))
-	p.Digits = f.clocks[i].digits
+	f.stamp(p, i, body)
 	return nil
+}
+
+// stamp sets when a packet came, and at which interface.
+func (f *pcapng) stamp(p *dissect.Packet, i int, body []byte) {
+	c := &f.clocks[i]
+	p.Interface, p.Several = i, len(f.all)-f.section > 1
+	p.Time, p.Digits = c.time(uint64(f.uint32(body[4:]))<<32|uint64(f.uint32(body[8:]))), c.digits
 }
 
 // simple reads a packet that says nothing but its length: it came from the first

@@ -39,7 +39,7 @@ var answers = map[uint64]struct {
 
 // follow pairs requests with their answers, and writes on both what it finds.
 func (c *conversation) follow(r *dissect.Record) {
-	if r.Err != nil {
+	if r.Err != nil || !c.scratch.Follows() {
 		return
 	}
 	opcode := uint64(r.Opcode)

@@ -206,7 +206,7 @@ func (c *conversation) Cut(_ dissect.Direction, data []byte) (schema.Frame, *wir
 	case len(data) < c.system.Size():
 		return f, err
 	}
-	if most := c.most(data); c.size(data) > most {
+	if most := c.most(data, f.Size); f.Size > most {
 		return schema.Frame{}, c.tooLarge(data, most)
 	}
 	return f, err
@@ -219,9 +219,8 @@ var errHead = &wire.Error{Layer: "dplay", Path: "envelope", Want: "an envelope",
 // another one: larger than all that the games here send, but for pieces.
 const roomy = 8 << 10
 
-// most returns the size that a frame may have, by what there is of it.
-func (c *conversation) most(data []byte) int {
-	size := c.size(data)
+// most returns the size that a frame may have which says a size, by what there is of it.
+func (c *conversation) most(data []byte, size int) int {
 	switch {
 	case c.verdict == claimed && !c.isSystem(data):
 		return c.player.Size() + c.talk.Largest()

@@ -142,10 +142,12 @@ func (t *talk) Message(r *dissect.Record, m *dplay.Message) {
 	if p != nil && p.From != schema.AnySender && r.Direction != dissect.UnknownDirection && r.Direction.Sender() != p.From {
 		r.Note("unexpected_direction", "")
 	}
-	t.slots.take(t.session.Hold(), r, &sent{
-		by: m.From, slot: slot, copy: copy, opcode: opcode, payload: data[t.envelope.Size():], whole: m.Missing == 0,
-		once: slices.Contains(t.once, opcode), known: p != nil,
-	})
+	if t.scratch.Follows() {
+		t.slots.take(t.session.Hold(), r, &sent{
+			by: m.From, slot: slot, copy: copy, opcode: opcode, payload: data[t.envelope.Size():], whole: m.Missing == 0,
+			once: slices.Contains(t.once, opcode), known: p != nil,
+		})
+	}
 	if r.Err == nil && m.Missing == 0 && copy == 0 {
 		t.learn(r, m.From)
 	}

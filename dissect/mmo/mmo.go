@@ -231,7 +231,9 @@ func (c *conversation) decode(r *dissect.Record, f *piece) {
 	c.remark(r, f, k)
 	if f.at.Direction != dissect.UnknownDirection && f.missing == 0 {
 		c.learn(r, f.at)
-		c.answers.follow(r, k, f)
+		if c.scratch.Follows() {
+			c.answers.follow(r, k, f)
+		}
 	}
 }
 
@@ -266,10 +268,19 @@ func (c *conversation) body(r *dissect.Record, f *piece, l *schema.Layout, k *ki
 // reads reports whether the session itself looks at the values of a packet. Of a batch it
 // looks at one entry: where a record has room for few, entries finds it.
 func (c *conversation) reads(p *schema.Packet, l *schema.Layout, k *kind) bool {
-	if k.role.part == movesMany {
-		return c.scratch.Look() != dissect.LookOutline
+	switch k.role.part {
+	case asks, replies: // they teach, too
+		return true
+	case movesMany:
+		if c.scratch.Look() == dissect.LookNothing {
+			return true
+		}
+	case steers, moves, refuses:
+		if c.scratch.Follows() {
+			return true
+		}
 	}
-	return k.role.part != noPart || p.Secret() || !l.Guessed() && l.FieldAt(portField) != nil
+	return p.Secret() || !l.Guessed() && l.FieldAt(portField) != nil
 }
 
 // entries returns a batch with all its entries, of which the record may have the first alone.

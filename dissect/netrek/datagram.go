@@ -147,7 +147,7 @@ func (c *conversation) unsized(r *dissect.Record, d *dissect.Datagram, data []by
 
 // follow takes a decoded packet for what it means to the datagram and to the session.
 func (c *conversation) follow(r *dissect.Record, d *dissect.Datagram, ch *channel, off int) {
-	if r.Err == nil {
+	if r.Err == nil && c.scratch.Follows() {
 		c.sequence(r, d, ch, off)
 	}
 	if ch.late {
