@@ -71,8 +71,8 @@ func sum(total uint64, b []byte) uint64 {
 
 // fold adds up the 16-bit words of a sum, and what that carries over.
 func fold(total uint64) uint16 {
-	for total>>16 != 0 {
-		total = total>>16 + total&0xffff
-	}
-	return uint16(total)
+	total = total>>32 + total&0xffffffff // of 33 bits
+	total = total>>16 + total&0xffff     // of 18
+	total = total>>16 + total&0xffff     // of 17
+	return uint16(total>>16 + total)
 }

@@ -266,9 +266,9 @@ const (
 
 // ethernet decodes destination 6, source 6, EtherType 2.
 func (d *LinkDecoder) ethernet(h *Headers) error {
-	b, err := h.at.need("ethernet", 14)
-	if err != nil {
-		return err
+	b := h.at.rest()
+	if len(b) < 14 {
+		return h.at.short("ethernet", 14)
 	}
 	h.at.offset += 14
 	return d.ether(h, binary.BigEndian.Uint16(b[12:]))

@@ -36,9 +36,9 @@ const (
 // The total length rules: what the link layer has beyond it is padding. A total
 // length of 0 is what a network card that segments for the host is handed.
 func (d *LinkDecoder) ip4(h *Headers) error {
-	b, err := h.at.need("ip4", 20)
-	if err != nil {
-		return err
+	b := h.at.rest()
+	if len(b) < 20 {
+		return h.at.short("ip4", 20)
 	}
 	if version := b[0] >> 4; version != 4 {
 		return h.at.malformed("ip4", "version", 0, "4", int(version))
@@ -59,11 +59,10 @@ func (d *LinkDecoder) ip4(h *Headers) error {
 	h.Dst = netip.AddrFrom4([4]byte(b[16:20]))
 	h.Protocol = b[9]
 	h.at.cut(total)
-	if len(h.at.rest()) < header {
+	if b = b[:min(len(b), total)]; len(b) < header {
 		return h.at.short("ip4", header)
 	}
-	h.network = h.at.rest()
-	h.ip = b[:header]
+	h.network, h.ip = b, b[:header]
 	h.at.offset += header
 
 	if place := binary.BigEndian.Uint16(b[6:]); place&0x3fff != 0 {

@@ -235,6 +235,18 @@ func (s *Scratch) Body(p *schema.Protocol, message string, l *schema.Layout, t *
 	return err
 }
 
+// Head decodes an envelope, which has no context, into t as Body does. Whoever looks only at
+// kinds asks nothing of one that is all there.
+func (s *Scratch) Head(p *schema.Protocol, e *schema.Envelope, t *schema.Tree, from int, short wire.Kind) *wire.Error {
+	d := &s.Decoder
+	if s.look >= LookKind && from+e.Size() <= len(t.Data) {
+		d.Remarks = d.Remarks[:0]
+		return nil
+	}
+	d.State, d.Envelope, d.Short = nil, nil, short
+	return s.Body(p, "envelope", e.Layout, t, 8*from, 8*len(t.Data), false)
+}
+
 type portKey struct {
 	transport schema.Transport
 	port      uint16

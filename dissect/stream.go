@@ -262,25 +262,30 @@ func (s *stream) cut(data []byte, base int64, pieces []piece, more []byte) int {
 func (s *stream) emit(f schema.Frame, data []byte, off int64, pieces []piece, missing int, short wire.Kind) {
 	s.garbage = max(0, s.garbage-int64(len(data)))
 	frame := &s.run().frame
-	*frame = Frame{
-		Carrier: s.carrier(off, off+int64(len(data)), pieces),
-		Frame:   f, Data: data, Offset: off, Missing: missing, Short: short,
-	}
+	s.carry(&frame.Carrier, off, off+int64(len(data)), pieces)
+	frame.Frame, frame.Data, frame.Offset, frame.Missing, frame.Short = f, data, off, missing, short
 	s.conversation().Frame(frame)
 	s.run().afterFrame(s.flow.Session)
 }
 
 // carrier says which packets brought the bytes from an offset up to another. Its
 // Packets are valid until the next call.
-func (s *stream) carrier(from, to int64, pieces []piece) Carrier {
+func (s *stream) carrier(from, to int64, pieces []piece) (c Carrier) {
+	s.carry(&c, from, to, pieces)
+	return c
+}
+
+// carry is carrier in place.
+func (s *stream) carry(c *Carrier, from, to int64, pieces []piece) {
 	r := s.run()
-	c := Carrier{Flow: s.flow, Direction: s.direction(), Digits: r.packet.Digits, side: s.side, passage: r.headers.Passage()}
+	c.Flow, c.Direction, c.Digits, c.side, c.passage = s.flow, s.direction(), r.packet.Digits, s.side, r.headers.Passage()
 	r.carriers = r.carriers[:0]
 	if len(pieces) == 1 && pieces[0].start < to { // the usual case
 		r.carriers = append(r.carriers, pieces[0].packet)
 		c.Time, c.Packets = pieces[0].time, r.carriers
-		return c
+		return
 	}
+	c.Time = time.Time{}
 	for i := max(0, s.pieceAt(pieces, from)); i < len(pieces) && pieces[i].start < to; i++ {
 		if !slices.Contains(r.carriers, pieces[i].packet) {
 			r.carriers = append(r.carriers, pieces[i].packet)
@@ -288,7 +293,6 @@ func (s *stream) carrier(from, to int64, pieces []piece) Carrier {
 		c.Time = pieces[i].time
 	}
 	c.Packets = r.carriers
-	return c
 }
 
 // lose has the stream look for a boundary, because of a size that no frame has, or

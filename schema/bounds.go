@@ -44,7 +44,7 @@ func (b Bounds) or(d Bounds) Bounds {
 
 // limits returns the bounds of p.
 func (p *Protocol) limits() Bounds {
-	if p.bounds == (Bounds{}) {
+	if p.bounds.Values == 0 { // none is set
 		return DefaultBounds
 	}
 	return p.bounds

@@ -2,7 +2,10 @@ package schema
 
 import (
 	"bytes"
+	encoding "encoding/binary"
 	"maps"
+	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 
@@ -20,11 +23,13 @@ type Envelope struct {
 	// may be called size.
 	opcode, sequence, length EnvelopeField
 	beside                   *EnvelopeField // what shares the word of a length that is part of one
+	checks                   []int          // the fields that are checksums
 
 	decls []*fieldDecl // until they are compiled
 }
 
-// EnvelopeField is a number in an envelope. It does not change once loaded.
+// EnvelopeField is a number in an envelope. It does not change once loaded. The zero
+// EnvelopeField stands for one that is not there.
 type EnvelopeField struct {
 	name  string
 	off   int // bits from the start of the frame
@@ -33,27 +38,49 @@ type EnvelopeField struct {
 	fixed bool // the order is written out
 	check string
 	enum  *Enum
+
+	// Where the number stands in the eight bytes of a frame that begin with its first.
+	from  int
+	swap  bool // they are big-endian
+	shift uint8
+	mask  uint64
+}
+
+// settle finds where the number stands in eight bytes.
+func (f *EnvelopeField) settle() {
+	within := f.off & 7
+	f.from, f.swap, f.shift, f.mask = f.off>>3, f.order == wire.Big, uint8(within), 1<<uint(f.bits)-1
+	if within+f.bits > 64 {
+		f.from = math.MaxInt32 // they do not hold it
+	} else if f.swap {
+		f.shift = uint8(64 - within - f.bits)
+	}
 }
 
 // Read returns the value in the frame that begins with data, 0 where data ends before it.
-// The nil EnvelopeField is 0.
 func (f *EnvelopeField) Read(data []byte) uint64 {
-	if f == nil || f.bits == 0 || f.off+f.bits > 8*len(data) {
+	if len(data) < f.from+8 {
+		return f.short(data)
+	}
+	v := encoding.LittleEndian.Uint64(data[f.from:])
+	if f.swap {
+		v = bits.ReverseBytes64(v)
+	}
+	return v >> (f.shift & 63) & f.mask
+}
+
+// short is Read where there are not so many bytes.
+func (f *EnvelopeField) short(data []byte) uint64 {
+	if f.bits == 0 || f.off+f.bits > 8*len(data) {
 		return 0
 	}
-	switch {
-	case len(data) < 8 || f.bits > wire.Reach:
-		return wire.ReadBits(data, f.off, f.bits, f.order)
-	case f.order == wire.Big:
-		return wire.High(data, f.off) >> uint(64-f.bits)
-	}
-	return wire.Low(data, f.off) & (1<<uint(f.bits) - 1)
+	return wire.ReadBits(data, f.off, f.bits, f.order)
 }
 
 // Search returns the first offset of data, from one on, where a frame would begin that has
-// the value in the field; -1 where there is none, as for the nil EnvelopeField.
+// the value in the field; -1 where there is none, as for a field that is not there.
 func (f *EnvelopeField) Search(data []byte, from int, value uint64) int {
-	if f == nil {
+	if f.bits == 0 {
 		return -1
 	}
 	at, size := f.off>>3, f.bits>>3
@@ -82,16 +109,16 @@ func (f *EnvelopeField) Search(data []byte, from int, value uint64) int {
 // Size returns the bytes in front of the body.
 func (e *Envelope) Size() int { return e.size }
 
-// Field returns the number with this name, nil without one. The nil Envelope has none.
+// Field returns the number with this name, which may not be there. The nil Envelope has none.
 func (e *Envelope) Field(name string) *EnvelopeField {
-	if e == nil {
-		return nil
+	if e != nil {
+		for i := range e.fields {
+			if e.fields[i].name == name {
+				return &e.fields[i]
+			}
+		}
 	}
-	i := slices.IndexFunc(e.fields, func(f EnvelopeField) bool { return f.name == name })
-	if i < 0 {
-		return nil
-	}
-	return &e.fields[i]
+	return &EnvelopeField{}
 }
 
 // Number returns the value of a field by its name in the frame that begins with data; 0
@@ -258,11 +285,8 @@ func (e *Envelope) Verify(frame []byte, layer string) *wire.Error {
 	if err := e.holds(frame, layer, wire.Malformed); err != nil {
 		return err
 	}
-	for i := range e.fields {
+	for _, i := range e.checks {
 		f := &e.fields[i]
-		if f.check == "" {
-			continue
-		}
 		if want, got := uint64(Sum8(frame[e.size:])), f.Read(frame); got != want {
 			return &wire.Error{Layer: layer, Path: "envelope." + f.name, Offset: f.off / 8, Bit: f.off % 8, Size: len(frame),
 				Want: f.check + " = " + strconv.FormatUint(want, 10), Got: strconv.FormatUint(got, 10), Kind: wire.Malformed}
@@ -399,6 +423,7 @@ func (e *Envelope) turned(o wire.Order) *Envelope {
 func (f *EnvelopeField) turn(o wire.Order) {
 	if !f.fixed {
 		f.order = o
+		f.settle()
 	}
 }
 
@@ -471,6 +496,7 @@ func (d *draft) parseEnvelope(key, n *yamlNode) (*Envelope, error) {
 		if f.ref.fixed {
 			ef.order, ef.fixed = f.ref.order, true
 		}
+		ef.settle()
 		switch f.Name {
 		case "opcode":
 			e.opcode = ef
@@ -478,6 +504,9 @@ func (d *draft) parseEnvelope(key, n *yamlNode) (*Envelope, error) {
 			e.sequence = ef
 		case "length", "size":
 			e.length = ef
+		}
+		if ef.check != "" {
+			e.checks = append(e.checks, i)
 		}
 		e.fields = append(e.fields, ef)
 		off += f.ref.bits

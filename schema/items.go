@@ -179,6 +179,43 @@ func (l *Layout) FieldAt(path ...string) *Field {
 	return found
 }
 
+// Column is where a number stands in each element of an array, which all have one size. It
+// reads the number of an element off its bytes, without what is around it.
+type Column struct {
+	Size   int // bytes of an element
+	number EnvelopeField
+}
+
+// Read returns the number in the element that data begins with.
+func (c *Column) Read(data []byte) uint64 { return c.number.Read(data[:c.Size]) }
+
+// Column finds a number in the elements of an array, both by their names. It returns nil where
+// an element tells its own size, or where the number is not one that stands there as it is.
+func (l *Layout) Column(array, member string) *Column {
+	if l == nil || l.proto != nil {
+		return nil
+	}
+	a := findOp(l.code.ops, array)
+	if a == nil || a.kind != opArray || a.each != nil {
+		return nil
+	}
+	size, fixed := fixedSize(a.body)
+	if !fixed || size%8 != 0 {
+		return nil
+	}
+	off := 0
+	for _, o := range a.members() {
+		bits, _ := o.fixedSize()
+		if o.kind == opUint && o.field.Name == member {
+			c := &Column{Size: size / 8, number: EnvelopeField{name: member, off: off, bits: bits, order: o.order}}
+			c.number.settle()
+			return c
+		}
+		off += bits
+	}
+	return nil
+}
+
 // findOp finds a field by name in a list, looking into the cases of switches.
 func findOp(ops []*op, name string) *op {
 	for _, o := range ops {

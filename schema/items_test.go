@@ -44,3 +44,41 @@ packets:
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
+
+// A column has the numbers that stand in the elements of an array, if their places are fixed.
+func TestColumn(t *testing.T) {
+	p := parse(t, `
+protocol: test
+order: be
+align: bit
+types:
+  even: [{a: u4}, {b: u12}, {c: i8}, {d: u16le}]
+  odd:  [{a: u4}]
+  some: [{a: u8}, {b: u8, if: a == 1}]
+packets:
+  TEST:
+    opcode: 1
+    fields:
+      - evens: even[2]
+      - odds:  odd[2]
+      - somes: some[2]
+      - each:  u8[2]
+      - alone: u8
+`)
+	l := p.Packets[0].Of(Client)[0]
+	data := []byte{0x12, 0x03, 0xff, 0x07, 0x01, 0x45, 0x06, 0x00, 0x08, 0x02}
+	for name, want := range map[string][2]uint64{"a": {1, 4}, "b": {0x203, 0x506}, "d": {0x107, 0x208}} {
+		c := l.Column("evens", name)
+		if c == nil || c.Size != 5 {
+			t.Fatalf("%s: got %+v", name, c)
+		}
+		if got := [2]uint64{c.Read(data), c.Read(data[c.Size:])}; got != want {
+			t.Errorf("%s: got %#x, want %#x", name, got, want)
+		}
+	}
+	for _, path := range [][2]string{{"evens", "c"}, {"evens", "x"}, {"odds", "a"}, {"somes", "a"}, {"each", "a"}, {"alone", "a"}, {"none", "a"}} {
+		if c := l.Column(path[0], path[1]); c != nil {
+			t.Errorf("%v: got %+v", path, c)
+		}
+	}
+}

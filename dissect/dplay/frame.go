@@ -91,10 +91,8 @@ func (c *conversation) headless(f *frame, err *wire.Error) {
 // head decodes the envelope of DirectPlay.
 func (c *conversation) head(r *dissect.Record, f *frame, e *envelope) *wire.Error {
 	r.Head.Reset(f.data)
-	w := &c.scratch.Decoder
-	w.State, w.Envelope, w.Short = nil, nil, f.short
-	err := c.scratch.Body(c.Protocol, "envelope", e.Layout, &r.Head, 0, 8*len(f.data), false)
-	for _, m := range w.Remarks {
+	err := c.scratch.Head(c.Protocol, e.Envelope, &r.Head, 0, f.short)
+	for _, m := range c.scratch.Decoder.Remarks {
 		r.Note(m.Code, m.Text)
 	}
 	if err == nil && e.zero.Read(f.data) != 0 {

@@ -123,7 +123,7 @@ func (t *talk) Host(data []byte) bool {
 // Message decodes a game frame into r.
 func (t *talk) Message(r *dissect.Record, m *dplay.Message) {
 	data := m.Frame[m.Start:]
-	if err := t.head(r, m); err != nil {
+	if err := t.scratch.Head(t.schema, t.envelope, &r.Head, m.Start, m.Short); err != nil {
 		if r.Err, r.Rest = cmp.Or(r.Err, err), data; len(data) > 0 {
 			r.Opcode = int(t.header.opcode.Read(data))
 			r.Message = t.schema.OpcodeName(uint64(r.Opcode))
@@ -151,13 +151,6 @@ func (t *talk) Message(r *dissect.Record, m *dplay.Message) {
 	if r.Err == nil && m.Missing == 0 && copy == 0 {
 		t.learn(r, m.From)
 	}
-}
-
-// head decodes the frame's own header behind that of DirectPlay.
-func (t *talk) head(r *dissect.Record, m *dplay.Message) *wire.Error {
-	w := &t.scratch.Decoder
-	w.State, w.Envelope, w.Short = nil, nil, m.Short
-	return t.scratch.Body(t.schema, "envelope", t.envelope.Layout, &r.Head, 8*m.Start, 8*len(m.Frame), false)
 }
 
 // body decodes the payload, all that the size of DirectPlay has room for: that size is

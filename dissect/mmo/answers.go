@@ -64,7 +64,33 @@ type answers struct {
 	requests []*dissect.Requests // by pair
 	inputs   *dissect.Requests
 	stream   *dissect.SequenceStream // of the inputs
+	batch    batch
 	seen     [3]int                  // by direction, how many kinds have a latest packet
+}
+
+// batch is where the entries of a batch have what is looked at, in a layout in which they
+// all have one size.
+type batch struct {
+	layout               *schema.Layout
+	character, processed *schema.Column // nil for another layout
+}
+
+func batchOf(l *schema.Layout) batch {
+	return batch{l, l.Column("entries", "character_id"), l.Column("entries", "last_processed_input_sequence")}
+}
+
+func (b *batch) known() bool { return b.character != nil && b.processed != nil }
+
+// entry returns the bytes of the entry of a character, nil where there is none. They are looked
+// for in the bytes, because the record may have room for few entries.
+func (b *batch) entry(t *schema.Tree, list int, character uint64) []byte {
+	n := &t.Nodes[list]
+	for rest := t.Data[n.Off/8:][:n.Len/8]; len(rest) >= b.character.Size; rest = rest[b.character.Size:] {
+		if b.character.Read(rest) == character {
+			return rest
+		}
+	}
+	return nil
 }
 
 // kind is what is known of the packets with one id.
@@ -243,12 +269,21 @@ func (a *answers) movedMany(r *dissect.Record, f *piece) {
 	}
 	t := &r.Body
 	list := t.Field("entries")
-	if list >= 0 && t.Nodes[list].Num > 0 { // some are not there
-		t = a.c.entries(r, f)
-		list = t.Field("entries")
-	}
 	if list < 0 {
 		return
+	}
+	if r.Layout != a.batch.layout {
+		a.batch = batchOf(r.Layout)
+	}
+	if a.batch.known() && r.Err == nil && t.Nodes[list].Off&7 == 0 {
+		if entry := a.batch.entry(t, list, a.c.character); entry != nil {
+			a.moved(r, a.batch.processed.Read(entry))
+		}
+		return
+	}
+	if t.Nodes[list].Num > 0 { // some are not there
+		t = a.c.entries(r, f)
+		list = t.Field("entries")
 	}
 	for i := list + 1; i < t.Next(list); i = t.Next(i) {
 		if t.Uint(t.Member(i, "character_id")) == a.c.character {

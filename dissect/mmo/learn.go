@@ -92,13 +92,13 @@ func (c *conversation) Claim(d *dissect.Datagram) dissect.Claim {
 		return dissect.Maybe
 	}
 	data := d.Data
-	head, ok := headOf(c.udp, data)
-	if !ok || head.Size > len(data) {
+	p := c.schema.Packet(c.id.Read(data), schema.Client, schema.UDP)
+	if p == nil || p.Name != "UdpHelloReq" {
 		return dissect.Maybe
 	}
-	p := c.schema.Packet(head.Opcode, schema.Client, schema.UDP)
+	head, ok := headOf(c.udp, data)
 	switch {
-	case p == nil || p.Name != "UdpHelloReq":
+	case !ok || head.Size > len(data):
 		return dissect.Maybe
 	case c.token == nil:
 		return dissect.Unsure

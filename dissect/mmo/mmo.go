@@ -44,6 +44,7 @@ func (p Protocol) Schema() (*schema.Protocol, error) {
 func (Protocol) Open(s *dissect.Session) dissect.Conversation {
 	p := s.Schema()
 	c := &conversation{session: s, schema: p, scratch: s.Scratch(), tcp: framing(p, schema.TCP), udp: framing(p, schema.UDP), state: p.NewState()}
+	c.id = c.udp.Envelope.Field("opcode")
 	c.batchEntries, c.datagramTarget = p.Limit("move_batch_entries"), p.Limit("datagram_target")
 	c.answers.init(c)
 	s.Secrets().Anywhere = p.Unknown != nil // a token is among the first bytes of a session
@@ -77,6 +78,7 @@ type conversation struct {
 	scratch *dissect.Scratch
 	tcp     *schema.Framing
 	udp     *schema.Framing
+	id      *schema.EnvelopeField // of udp
 	state   *schema.State
 
 	lost    [3]bool // by direction: a size that no frame has was met

@@ -298,7 +298,7 @@ func (c *conversation) body(r *dissect.Record, d dissect.Direction, t schema.Tra
 	r.Layout = layouts[best]
 	w := &c.scratch.Decoder
 	w.State, w.Short = c.state, short
-	err := c.scratch.Body(c.schema, p.Name, r.Layout, &r.Body, 8, 8*len(data), c.reads(p, d))
+	err := c.scratch.Body(c.schema, p.Name, r.Layout, &r.Body, 8, 8*len(data), c.reads(r, d))
 	for _, m := range w.Remarks {
 		r.Note(m.Code, m.Text)
 	}
@@ -321,14 +321,14 @@ func (c *conversation) body(r *dissect.Record, d dissect.Direction, t schema.Tra
 }
 
 // reads reports whether the session itself looks at the values of a packet.
-func (c *conversation) reads(p *schema.Packet, d dissect.Direction) bool {
-	switch p.Opcode {
+func (c *conversation) reads(r *dissect.Record, d dissect.Direction) bool {
+	switch r.Opcode {
 	case cpSequence, spSequence, spSCSequence, spGeneric32:
 		if c.scratch.Follows() {
 			return true
 		}
 	}
-	return lessons[d][byte(p.Opcode)] != nil || p.Secret()
+	return lessons[d][byte(r.Opcode)] != nil || r.Layout.Strictest() == schema.Secret
 }
 
 // unread shows a packet without a layout as bytes.
