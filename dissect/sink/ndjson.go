@@ -542,11 +542,7 @@ func appendKeyString(dst []byte, key, value string) []byte {
 }
 
 func appendKeyInt(dst []byte, key string, value int64) []byte {
-	dst = append(dst, key...)
-	if value >= 0 && value < 10 { // most are
-		return append(dst, byte('0'+value))
-	}
-	return appendInt(dst, value)
+	return appendInt(append(dst, key...), value)
 }
 
 // appendKeyNumber appends a number that counts from 1, null for 0.
