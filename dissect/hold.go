@@ -66,7 +66,7 @@ type Hold struct {
 
 	free      *held // by next
 	freeCount int
-	trees     []trees // that records on their way here are decoded into, without a record now
+	trees     []trees // of records that were kept, for those to come that have none
 	nodes     arena[schema.Node]
 	copies    arena[byte]
 }
@@ -532,11 +532,13 @@ func (h *Hold) take() *held {
 	h.serial++
 	e.serial = h.serial
 	r := &e.record
-	r.clear()
-	if last := len(h.trees) - 1; last >= 0 {
-		r.Head.Nodes, r.Body.Nodes = h.trees[last].head, h.trees[last].body
+	head, body := r.Head.Nodes, r.Body.Nodes
+	if last := len(h.trees) - 1; cap(head)+cap(body) == 0 && last >= 0 {
+		head, body = h.trees[last].head, h.trees[last].body
 		h.trees = h.trees[:last]
 	}
+	r.clear()
+	r.Head.Nodes, r.Body.Nodes = head, body
 	return e
 }
 
@@ -552,6 +554,7 @@ func (h *Hold) more() {
 
 // recycle ends the use of e.
 func (h *Hold) recycle(e *held) {
+	r := &e.record
 	if e.ticket != nil {
 		e.ticket.held = nil
 		e.ticket = nil
@@ -560,10 +563,11 @@ func (h *Hold) recycle(e *held) {
 		h.nodes.done(e.nodes)
 		h.copies.done(e.copies)
 		e.kept, e.nodes, e.copies = false, nil, nil
-	} else {
-		h.takeTrees(&e.record)
+		r.Head.Nodes, r.Body.Nodes = nil, nil // they are the arena's
 	}
-	e.record.Head, e.record.Body, e.record.Secrets = schema.Tree{}, schema.Tree{}, nil // they keep others alive
+	r.Head.Reset(nil)
+	r.Body.Reset(nil)
+	r.Secrets = nil // which keeps a session alive
 	e.serial, e.weight, e.deferred, e.after = 0, 0, nil, nil
 	if h.freeCount >= h.mostRecords {
 		return
@@ -571,13 +575,6 @@ func (h *Hold) recycle(e *held) {
 	h.freeCount++
 	e.next = h.free
 	h.free = e
-}
-
-// takeTrees takes back the memory that r was decoded into.
-func (h *Hold) takeTrees(r *Record) {
-	if cap(r.Head.Nodes)+cap(r.Body.Nodes) > 0 {
-		h.trees = append(h.trees, trees{r.Head.Nodes[:0], r.Body.Nodes[:0]})
-	}
 }
 
 // keep copies what e's record borrows, and its trees, into the arenas.
@@ -605,7 +602,9 @@ func (h *Hold) keep(e *held) {
 	var nodes []schema.Node
 	nodes, e.nodes = h.nodes.room(heads + len(r.Body.Nodes))
 	copy(nodes[copy(nodes, r.Head.Nodes):], r.Body.Nodes)
-	h.takeTrees(r)
+	if cap(r.Head.Nodes)+cap(r.Body.Nodes) > 0 {
+		h.trees = append(h.trees, trees{r.Head.Nodes[:0], r.Body.Nodes[:0]})
+	}
 	r.Head.Nodes, r.Body.Nodes = nodes[:heads:heads], nodes[heads:]
 
 	e.kept = true

@@ -184,6 +184,11 @@ func (m *Redactor) HidesNode(t *schema.Tree, i int) bool {
 	return m.hidesField(&t.Nodes[i]) || slices.Contains(m.repeats, i)
 }
 
+// Open reports whether a node is shown for sure, which most are; of others HidesNode tells.
+func (m *Redactor) Open(n *schema.Node) bool {
+	return len(m.repeats) == 0 && (n.Field == nil || n.Field.Redact == schema.Open)
+}
+
 // hide notes the bytes and the text of node i.
 func (m *Redactor) hide(r *Record, i int) {
 	n := &r.Body.Nodes[i]

@@ -64,10 +64,10 @@ type op struct {
 	valid  *expr
 	remark Remark // where valid fails
 
-	body    []*op   // members, the element, the optional value
-	plan    []stage // of the body
-	blind   *stage  // of an array: see blindly
-	clear   []int   // slots that are zero when a member is absent
+	body    []*op // members, the element, the optional value
+	full    *plan // of an element, with nodes and without
+	skim    *plan
+	clear   []int // slots that are zero when a member is absent
 	args    []*expr
 	params  []int // slots of the parameters
 	on      *expr
@@ -89,13 +89,13 @@ type opCase struct {
 	high  uint64
 	other bool
 	ops   []*op
-	plan  []stage // of the ops
 }
 
 // code is a compiled layout.
 type code struct {
 	ops   []*op
-	plan  []stage // of the ops
+	full  *plan // of the ops, with nodes and without
+	skim  *plan
 	slots int
 	clear []int
 	env   []envRead
@@ -308,7 +308,7 @@ func (d *draft) compileBody(e *packetDecl, b *bodyDecl) (*Layout, error) {
 	if _, err := a.list(ops, place{}, func(i int) Pos { return b.fields[i].typePos() }); err != nil {
 		return nil, err
 	}
-	l.code.plan = c.settle(ops)
+	c.settle(l.code)
 	l.code.size.fold()
 	l.code.order = lastOrder(ops, d.Order)
 	l.code.slots, l.code.env = c.slots, c.env
@@ -320,10 +320,10 @@ func (d *draft) compileBody(e *packetDecl, b *bodyDecl) (*Layout, error) {
 	return l, nil
 }
 
-// settle forgets the slots that no expression looks at, folds the expressions, and
-// returns the plan of the ops.
-func (c *compiler) settle(ops []*op) []stage {
-	walkOps(ops, func(o *op) {
+// settle forgets the slots that no expression looks at, folds the expressions, and makes
+// the plans of a layout.
+func (c *compiler) settle(l *code) {
+	walkOps(l.ops, func(o *op) {
 		if o.slot >= 0 && !c.used[o.slot] {
 			o.slot = -1
 		}
@@ -332,8 +332,8 @@ func (c *compiler) settle(ops []*op) []stage {
 			o.minBits = minimum(o.body)
 		}
 	})
-	walkOps(ops, (*op).fold)
-	return plan(ops)
+	walkOps(l.ops, (*op).fold)
+	l.full, l.skim = plans(l.ops)
 }
 
 // fold folds the expressions of a field.

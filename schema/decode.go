@@ -3,6 +3,7 @@ package schema
 import (
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 
 	"opscope/schema/wire"
@@ -47,13 +48,18 @@ type Decoder struct {
 	t       *Tree
 	far     int // where reading left off to go on elsewhere, at the furthest
 	missing bool
-	skims   bool    // no node is made
 	skimmed int     // values of the body that are not in the tree
-	unseen  [4]Node // these, in turn
 	short   [8]byte // data of less, for wire.High and Low
-	empty   Tree    // of a body that is skimmed
+	scratch Tree    // of a body that is skimmed
+
+	// Of following a plan.
+	data []byte // the data of r, or short
+	most int    // so many values there may be
+	open []int  // the nodes of the structs that are open
 
 	proto  protoWalk
+	skims  bool // no node is made, of Protocol Buffers
+	unseen Node // but this one
 	bounds Bounds
 }
 
@@ -68,15 +74,35 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 	if l.proto != nil {
 		return d.protobuf(p, message, l.proto.message(), t, from, to)
 	}
-	c := l.code
-	d.begin(p, c.slots, c.clear)
-	d.m.origin, d.missing, d.far, d.skimmed, d.Remarks, d.t = NoOrigin, false, 0, 0, d.Remarks[:0], t
-	d.r.Reset(t.Data[:(to+7)>>3], p.Name, d.Short)
-	d.r.Seek(from)
-	for _, e := range c.env {
-		d.m.slots[e.slot] = integer(int64(d.Envelope.Number(e.name, t.Data)))
+	return d.decode(p, message, l.code, l.code.full, t, from, to)
+}
+
+// Skim is Decode without the values: the error is the same, and so are End, Origin,
+// Remarks and Missing. The data is not kept.
+func (d *Decoder) Skim(p *Protocol, message string, l *Layout, data []byte, from, to int) (err *wire.Error) {
+	t, outline := &d.scratch, d.Outline
+	t.Reset(data)
+	if l.proto != nil {
+		d.skims = true
+		err = d.protobuf(p, message, l.proto.message(), t, from, to)
+	} else {
+		d.Outline = 1 // where the plan gives up, too, nodes are few
+		err = d.decode(p, message, l.code, l.code.skim, t, from, to)
 	}
-	ok := d.follow(c.plan)
+	t.Data, d.Outline, d.skims = nil, outline, false
+	return err
+}
+
+// decode decodes a body along a plan, or else field by field.
+func (d *Decoder) decode(p *Protocol, message string, c *code, plan *plan, t *Tree, from, to int) *wire.Error {
+	first := len(t.Nodes)
+	d.start(p, c, t, from, to)
+	ok := d.planned(plan)
+	if !ok {
+		t.Nodes = t.Nodes[:first]
+		d.start(p, c, t, from, to)
+		ok = d.list(c.ops)
+	}
 	if ok && c.size != nil {
 		d.padTo(c.order, d.m.eval(c.size).asInt())
 	} else if ok && p.BitAlign {
@@ -89,14 +115,31 @@ func (d *Decoder) Decode(p *Protocol, message string, l *Layout, t *Tree, from, 
 	return nil
 }
 
-// Skim is Decode without the values: the error is the same, and so are End, Origin,
-// Remarks and Missing. The data is not kept.
-func (d *Decoder) Skim(p *Protocol, message string, l *Layout, data []byte, from, to int) *wire.Error {
-	d.empty.Reset(data)
-	d.skims = true
-	err := d.Decode(p, message, l, &d.empty, from, to)
-	d.skims, d.empty.Data = false, nil
-	return err
+// start makes ready for a body.
+func (d *Decoder) start(p *Protocol, c *code, t *Tree, from, to int) {
+	d.begin(p, c.slots, c.clear)
+	d.m.origin, d.missing, d.far, d.skimmed, d.Remarks, d.t = NoOrigin, false, 0, 0, d.Remarks[:0], t
+	d.r.Reset(t.Data[:(to+7)>>3], p.Name, d.Short)
+	d.r.Seek(from)
+	for _, e := range c.env {
+		d.m.slots[e.slot] = integer(int64(d.Envelope.Number(e.name, t.Data)))
+	}
+}
+
+// planned follows the plan of a body that has been started.
+func (d *Decoder) planned(p *plan) bool {
+	d.most, d.open = 0, d.open[:0]
+	if d.r.Err() != nil || !d.afford(p.values) {
+		return false
+	}
+	if d.data = d.r.Data(); len(d.data) < len(d.short) {
+		copy(d.short[:], d.data)
+		d.data = d.short[:]
+	}
+	if p.skims {
+		return d.skim(p, 1)
+	}
+	return d.follow(p, 1)
 }
 
 // begin makes the machine ready for a layout with so many slots, some of which are zero
@@ -162,9 +205,10 @@ func (d *Decoder) remark(code, text string) {
 func (d *Decoder) add(f *Field, kind ValueKind, off int) *Node {
 	if d.skims {
 		d.skimmed++
-		return &d.unseen[0]
+		return &d.unseen
 	}
-	n := &d.t.extend(1)[0]
+	d.t.Nodes = slices.Grow(d.t.Nodes, 1)[:len(d.t.Nodes)+1]
+	n := &d.t.Nodes[len(d.t.Nodes)-1]
 	n.begin(f, kind, off, d.r.Pos()-off)
 	return n
 }
@@ -200,19 +244,31 @@ func (d *Decoder) unsound() {
 	d.r.Fail(d.m.missing.String(), "none learned", wire.Malformed)
 }
 
-// field decodes a field, unless its condition says that it is not there. That of
-// a flag has been looked at.
+// list decodes a list of fields one by one, and says what is wrong with them.
+func (d *Decoder) list(ops []*op) bool {
+	for _, o := range ops {
+		if !d.field(o) {
+			if o.field != nil {
+				d.r.Err().Within(o.field.Name)
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// field decodes a field, unless its condition says that it is not there.
 func (d *Decoder) field(o *op) bool {
-	if o.cond != nil && o.cond.op != opFlag {
+	if o.cond != nil {
 		if there := d.m.eval(o.cond).isTrue(); !d.sound() || !there {
 			return d.r.Err() == nil
 		}
 	}
-	if o.at != nil && !d.seek(o) {
-		return false
-	}
-	return d.one(o) && (o.valid == nil || d.check(o))
+	return d.placed(o) && (o.valid == nil || d.check(o))
 }
+
+// placed decodes the value of a field, at its place.
+func (d *Decoder) placed(o *op) bool { return (o.at == nil || d.seek(o)) && d.one(o) }
 
 // check remarks on a field that does not hold its `valid`.
 func (d *Decoder) check(o *op) bool {
@@ -246,16 +302,9 @@ func (d *Decoder) one(o *op) bool {
 	switch o.kind {
 	case opUint, opInt:
 		return d.number(o, off)
-	case opFloat:
+	case opFloat, opFixed:
 		raw := d.r.Uint(o.bits, o.order)
-		f := math.Float64frombits(raw)
-		if o.bits == 32 {
-			f = float64(math.Float32frombits(uint32(raw)))
-		}
-		return d.float(o, off, f, raw)
-	case opFixed:
-		raw := d.r.Uint(32, o.order)
-		return d.float(o, off, float64(int32(raw))/65536, raw)
+		return d.float(o, off, o.real(raw), raw)
 	case opStruct:
 		return d.structure(o, off)
 	case opArray:
@@ -320,10 +369,6 @@ func (d *Decoder) number(o *op, off int) bool {
 	pos, ok := d.r.Take(width)
 	if !ok {
 		return d.r.Need(width)
-	}
-	if d.skims && o.slot < 0 {
-		d.skimmed++
-		return true
 	}
 	kind, v := Uint, wire.ReadBits(d.r.Data(), pos, width, o.order)
 	if o.kind == opInt {
@@ -483,7 +528,7 @@ func (d *Decoder) structure(o *op, off int) bool {
 	}
 	i := len(d.t.Nodes)
 	d.add(o.field, Struct, off)
-	ok := d.follow(o.plan)
+	ok := d.list(o.body)
 	d.close(i)
 	return ok
 }
@@ -520,34 +565,29 @@ func (d *Decoder) array(o *op, off int) bool {
 	if !d.sound() || !d.holds(count, o.minBits) {
 		return false
 	}
-	if d.repeat(o, int(count)) {
-		return true
-	}
 	i := len(d.t.Nodes)
 	d.add(o.field, Array, off)
-	outer, skims := d.m.index, d.skims
-	passed := uint64(0)
+	outer, passed := d.m.index, uint64(0)
 	ok := true
 	for k := int64(0); k < count && ok; k++ {
 		d.m.index = k
-		d.skims = d.skims || d.Outline > 0 && len(d.t.Nodes)-i > d.Outline
-		before := d.skimmed
 		if o.each != nil {
 			d.m.index = int64(bits.TrailingZeros64(mask))
 			mask &= mask - 1
 		}
+		first, before := len(d.t.Nodes), d.values()
 		if ok = d.one(o.body[0]) && (d.values() <= d.bounds.Values || d.few()); !ok {
 			d.r.Err().Within("[" + strconv.FormatInt(k, 10) + "]")
 		}
-		if d.skims && d.skimmed > before {
+		if d.Outline > 0 && first-i > d.Outline && d.values() > before {
+			d.skimmed += len(d.t.Nodes) - first
+			d.t.Nodes = d.t.Nodes[:first]
 			passed++
 		}
 	}
-	d.m.index, d.skims = outer, skims
-	if !skims {
-		d.t.Nodes[i].Num = passed
-		d.close(i)
-	}
+	d.m.index = outer
+	d.t.Nodes[i].Num = passed
+	d.close(i)
 	return ok
 }
 
@@ -559,6 +599,17 @@ func (d *Decoder) few() bool {
 	return d.r.Err() == nil
 }
 
+// mostElements returns how many elements of at least so many bits there may be.
+func (d *Decoder) mostElements(least int) int64 {
+	switch {
+	case least == 0:
+		return maxEmpty
+	case d.Short != wire.Malformed:
+		return int64(d.bounds.Values)
+	}
+	return int64(d.r.Left() / least)
+}
+
 // holds guards a count of elements that came off the wire. Where the capture has
 // cut the body, those that are there are decoded.
 func (d *Decoder) holds(count int64, least int) bool {
@@ -566,13 +617,7 @@ func (d *Decoder) holds(count int64, least int) bool {
 		d.r.Fail("a count of at least 0", strconv.FormatInt(count, 10), wire.Malformed)
 		return false
 	}
-	most := int64(maxEmpty)
-	switch {
-	case least > 0 && d.Short != wire.Malformed:
-		most = int64(d.bounds.Values)
-	case least > 0:
-		most = int64(d.r.Left() / least)
-	}
+	most := d.mostElements(least)
 	room := int64(d.bounds.Values - d.values())
 	switch {
 	case count <= min(most, room):
@@ -606,10 +651,8 @@ func (d *Decoder) choose(o *op) bool {
 	if !d.sound() {
 		return false
 	}
-	for i := range o.cases {
-		if c := &o.cases[i]; c.other || v >= c.low && v <= c.high {
-			return d.branch(o, c)
-		}
+	if i := o.caseOf(v); i >= 0 {
+		return d.branch(o, &o.cases[i])
 	}
 	if o.field != nil {
 		d.r.Fail("a case of "+o.on.text, strconv.FormatUint(v, 10), wire.Malformed)
@@ -621,7 +664,7 @@ func (d *Decoder) choose(o *op) bool {
 // that its name is not put in front twice.
 func (d *Decoder) branch(o *op, c *opCase) bool {
 	if o.field == nil {
-		return d.follow(c.plan)
+		return d.list(c.ops)
 	}
 	return d.one(c.ops[0])
 }

@@ -534,7 +534,8 @@ func (d *draft) compileEnvelopes() error {
 			}
 			ops = append(ops, o)
 		}
-		e.Layout = &Layout{Source: d.Source, Confidence: d.Confidence, code: &code{ops: ops, plan: c.settle(ops), slots: c.slots, order: d.Order}}
+		e.Layout = &Layout{Source: d.Source, Confidence: d.Confidence, code: &code{ops: ops, slots: c.slots, order: d.Order}}
+		c.settle(e.Layout.code)
 		for i, o := range ops {
 			e.fields[i].enum = o.field.Enum
 			if k := i - 1; k >= 0 && e.fields[k].name == e.length.name && e.length.bits%8 != 0 {

@@ -2,410 +2,576 @@ package schema
 
 import (
 	"math"
+	"slices"
 
 	"opscope/schema/wire"
 )
 
-// A plan is what the decoder walks along: the ops of a list as stages. Fields of fixed
-// size that follow each other are one stage, a run, for whose room is looked once. A run
-// that the bytes cannot hold is decoded op by op, which names the field that lacks some.
+// A plan is what the decoder follows where nothing is wrong: the fields of a list, and of
+// the structs and switches in it, as one flat list of stages, which one loop goes through.
+// There are two of each list. One makes nodes. The other skims, and has a stage only for
+// what an expression looks at and for what tells where the next field begins.
+//
+// A plan knows no errors. What it cannot do, above all what does not fit the bytes, it gives
+// up, and the body is decoded again from its start, field by field (see Decoder.list): that
+// says what is wrong, and where. So a plan may be as curt as it likes, and must only be right
+// about what it gets through.
 
-// stage is one op, or a run of fields.
+// plan is the stages of a list of fields.
+type plan struct {
+	first   *stage
+	skims   bool
+	values  int // at most so many, without the elements of arrays
+	longest int // bytes of its longest text of fixed length
+	table   int // the learned table that its widths are in, -1 for none
+}
+
+// stage is a field, a part of one, or a choice of where to go on. A nil one is the end.
 type stage struct {
-	op    *op  // of a stage that is no run
-	plain bool // no condition but a flag, and no `at`: the op needs but its type, and its `valid`
+	next   *stage
+	do     deed
+	order  wire.Order
+	shift  uint8 // 64 less the bits of a number
+	signed bool
 
-	run     []runField
-	seen    []runField // those of them that an expression looks at
-	order   wire.Order // of the run
-	bits    int        // likewise
-	widest  int        // bits of its widest number
-	longest int        // bytes of its longest text
+	// A stage may depend on a flag.
+	flag int    // the slot that it stands in
+	mask uint64 // its bits there, 0 for none
+	past *stage // where to go on if it is not set
+	rest uint64 // the bits of the flags in this slot that would be looked at one after the other
+	last *stage // where to go on if none of these is set
 
-	slot int    // of the flag on which the stage depends
-	mask uint64 // its bits there; 0 for a stage without such a condition
-	skip int    // stages behind this one that depend on the same flag
-	rest uint64 // the bits of this one and of those behind it that depend on flags of this slot
-	last int    // so many are behind it
+	slot int    // where the value goes, or the condition looks; -1 for nowhere
+	size int    // bits of a number or of bytes
+	lead int    // bits at which nobody looks, in front of a number, or alone
+	jump *stage // where to go on if a condition does not hold
+	key  int    // the slot that the key of a quantiser depends on, -1 for none; of takeLearned, the key itself
+
+	low, high int64    // the integers that surely hold a number's `valid`; a key is low + high * slot
+	set       uint64   // of testSet, the numbers
+	when      *expr    // a condition
+	cases     []*stage // of chooseCase: see ways
+	op        *op
+	node      Node // what every value has
 }
 
-// runField is a field of a run.
-type runField struct {
-	node  Node // what every value of the field has; its Off counts from the start of the run
-	op    *op  // the same, for whoever needs more
-	as    runKind
-	slot  int
-	shift uint8 // 64 less the bits of a number
-	// The integers that surely hold its `valid`: all without one, and none where that is
-	// no range of the field itself.
-	low, high int64
-}
-
-// runKind is how a field of a run is read.
-type runKind uint8
+// deed is what is done at a stage.
+type deed uint8
 
 const (
-	runBytes runKind = iota
-	runUint
-	runInt
-	runSingle // what follows has bits that its value does not show
-	runDouble
-	runFixed
+	passOver    deed = iota // bits
+	takeNumber              // an integer of fixed width
+	takeLearned             // one of a width that is an entry's
+	takeWidth               // one of any other width
+	takeReal                // a number that does not show its bits
+	takeBytes               // of a fixed number
+	takeQuant               // a quantised number
+	takeVector              // three
+	takeOp                  // a field as it is decoded where something is wrong
+	compute                 // what is not on the wire
+	openStruct
+	closeStruct
+	takeArray
+	takeOptional // its bit
+	chooseCase
+	testFlag // of a condition, not of a stage
+	testSet  // a small number in a slot
+	testWhen // any other condition than a flag
+	goOn     // elsewhere; of a plan in the making
+	clearSlots
+	enterType
+	checkValid
 )
 
-// plan returns the stages of a list, and makes those of all lists in it.
-func plan(ops []*op) []stage {
-	var stages []stage
+// planner makes a plan.
+type planner struct {
+	plan
+	stages []stage
+	ways   []way  // of the stages
+	lead   int    // bits that nobody looks at, up to here
+	terms  []term // the conditions that hold here, outermost first
+	flag   *term  // the flag that the next stage depends on, nil for none
+}
+
+// way is where to go on from a stage, as the index of another. That behind the last one is
+// the end.
+type way struct {
+	past, jump int
+	cases      []int
+}
+
+// term is one of the conditions of a field, all of which must hold. Fields that follow each
+// other share those that they begin with.
+type term struct {
+	do   deed
+	slot int
+	mask uint64
+	when *expr
+	at   int  // its stage
+	old  bool // what it looks at has been written since
+}
+
+// plans returns the plans of a list: with nodes, and without.
+func plans(ops []*op) (full, skim *plan) { return newPlan(ops, false), newPlan(ops, true) }
+
+func newPlan(ops []*op, skims bool) *plan {
+	p := planner{plan: plan{skims: skims, table: -1}}
+	p.values = p.list(ops)
+	p.flush()
+	p.stages = slices.Clip(p.stages)
+	for i := len(p.stages) - 1; i >= 0; i-- {
+		p.link(&p.stages[i], i)
+	}
+	p.first = p.at(0)
+	return &p.plan
+}
+
+// at returns a stage by its index, or where that goes on; it is linked.
+func (p *planner) at(i int) *stage {
+	switch {
+	case i == len(p.stages):
+		return nil
+	case p.stages[i].do == goOn:
+		return p.stages[i].jump
+	}
+	return &p.stages[i]
+}
+
+// link sets where to go on from a stage; those behind it are linked. If its flag is not set,
+// the next one may be looked at in its stead.
+func (p *planner) link(s *stage, i int) {
+	w := &p.ways[i]
+	s.next, s.past, s.jump = p.at(i+1), p.at(w.past), p.at(w.jump)
+	for _, c := range w.cases {
+		s.cases = append(s.cases, p.at(c))
+	}
+	s.rest, s.last = s.mask, s.past
+	if next := s.past; s.mask != 0 && next != nil && next.mask != 0 && next.flag == s.flag {
+		s.rest, s.last = s.mask|next.rest, next.last
+	}
+}
+
+// list plans some fields and returns how many values they make at most.
+func (p *planner) list(ops []*op) (values int) {
+	outer := p.terms
+	p.terms = nil
 	for _, o := range ops {
-		o.plan = plan(o.body)
-		o.blind = o.blindly()
-		for i := range o.cases {
-			o.cases[i].plan = plan(o.cases[i].ops)
-		}
-		slot, mask, whole := o.flag()
-		f, fits := o.runField()
-		if fits && len(stages) > 0 && stages[len(stages)-1].takes(&f, slot, mask) {
-			stages[len(stages)-1].add(f)
-			continue
-		}
-		s := stage{slot: slot, mask: mask, rest: mask}
-		if fits {
-			s.add(f)
-		} else {
-			s.op, s.plain = o, whole && o.at == nil
-		}
-		stages = append(stages, s)
+		p.under(o.terms())
+		values += p.field(o)
+		p.age(o)
 	}
-	for i := len(stages) - 2; i >= 0; i-- {
-		s, next := &stages[i], &stages[i+1]
-		if s.mask == 0 || next.mask == 0 || s.slot != next.slot {
-			continue
-		}
-		if s.rest, s.last = s.mask|next.rest, next.last+1; s.mask == next.mask {
-			s.skip = next.skip + 1
-		}
-	}
-	return stages
+	p.under(nil)
+	p.terms = outer
+	return values
 }
 
-// flag returns where the flag stands without which a field is not there, and whether
-// that is the whole condition. The mask is 0 where there is none, or another condition.
-func (o *op) flag() (slot int, mask uint64, whole bool) {
-	if o.cond == nil {
-		return 0, 0, true
+// age notes which conditions look at what a field has written.
+func (p *planner) age(o *op) {
+	if len(p.terms) == 0 {
+		return
 	}
-	e := o.cond
-	for e.op == opAnd {
-		e = e.args[0] // what stands first is looked at first
-	}
-	if e.op != opFlag {
-		return 0, 0, false
-	}
-	return e.slot, e.mask << e.shift, e == o.cond
+	walkOps([]*op{o}, func(o *op) {
+		for i := range p.terms {
+			p.terms[i].old = p.terms[i].old || p.terms[i].slot == o.slot
+		}
+	})
 }
 
-// takes reports whether a field with such a condition may join the run.
-func (s *stage) takes(f *runField, slot int, mask uint64) bool {
-	if s.run == nil || s.mask != mask || s.slot != slot || s.bits > math.MaxInt32/2 {
+// under makes some conditions those that hold.
+func (p *planner) under(terms []term) {
+	n := 0
+	for n < min(len(terms), len(p.terms)) && p.terms[n].is(&terms[n]) {
+		n++
+	}
+	if n == len(terms) && n == len(p.terms) {
+		return
+	}
+	p.flush()
+	for _, t := range p.terms[n:] {
+		switch {
+		case t.at == len(p.stages): // nothing depends on it
+			p.flag = nil
+		case t.do == testFlag:
+			p.ways[t.at].past = len(p.stages)
+		default:
+			p.ways[t.at].jump = len(p.stages)
+		}
+	}
+	p.terms = p.terms[:n:n]
+	for _, t := range terms[n:] {
+		p.test(t)
+	}
+}
+
+// test makes what follows depend on a condition: a flag is looked at by the next stage.
+func (p *planner) test(t term) {
+	if p.flag != nil {
+		p.push(stage{do: passOver})
+	}
+	t.at = len(p.stages)
+	if t.do == testFlag {
+		p.flag = &t
+	} else {
+		p.push(stage{do: t.do, slot: t.slot, set: t.mask, when: t.when})
+	}
+	p.terms = append(p.terms, t)
+}
+
+// push adds a stage.
+func (p *planner) push(s stage) *stage {
+	if p.flag != nil {
+		s.flag, s.mask = p.flag.slot, p.flag.mask
+		p.flag = nil
+	}
+	p.stages, p.ways = append(p.stages, s), append(p.ways, way{})
+	return &p.stages[len(p.stages)-1]
+}
+
+func (t *term) is(o *term) bool {
+	return !t.old && t.do != testWhen && t.do == o.do && t.slot == o.slot && t.mask == o.mask
+}
+
+// terms returns the conditions of a field.
+func (o *op) terms() []term { return o.cond.terms(nil) }
+
+func (e *expr) terms(list []term) []term {
+	if e == nil {
+		return list
+	}
+	if e.op == opAnd {
+		return e.args[1].terms(e.args[0].terms(list))
+	}
+	if e.op == opFlag {
+		return append(list, term{do: testFlag, slot: e.slot, mask: e.mask << e.shift})
+	}
+	if slot, set, ok := e.among(); ok {
+		return append(list, term{do: testSet, slot: slot, mask: set, when: e})
+	}
+	return append(list, term{do: testWhen, slot: -1, when: e})
+}
+
+// among returns the small numbers in a slot of which an expression says that one is there.
+func (e *expr) among() (slot int, set uint64, ok bool) {
+	switch {
+	case e.op == opWithin && e.low >= 0 && e.low <= e.high && e.high < 64:
+		return e.slot, math.MaxUint64 << uint(e.low) & (math.MaxUint64 >> uint(63-e.high)), true
+	case e.op == opOr:
+		a, some, ok := e.args[0].among()
+		b, more, too := e.args[1].among()
+		return a, some | more, ok && too && a == b
+	}
+	return 0, 0, false
+}
+
+// flush makes a stage of the bits that nobody looks at.
+func (p *planner) flush() {
+	if p.lead > 0 {
+		lead := p.lead
+		p.lead = 0
+		p.push(stage{do: passOver, lead: lead})
+	}
+}
+
+// add adds the stage of a field.
+func (p *planner) add(do deed, o *op) *stage {
+	s := stage{do: do, op: o, order: o.order, slot: o.slot, key: -1, low: math.MinInt64, high: math.MaxInt64}
+	s.node = Node{Field: o.field, Kind: o.valueKind(), Sel: -1}
+	if do == takeArray || do == takeVector {
+		s.node.Kind = Array
+	}
+	if do <= takeLearned {
+		s.lead, p.lead = p.lead, 0
+	} else {
+		p.flush()
+	}
+	return p.push(s)
+}
+
+// here ends a jump.
+func (p *planner) here(at int) {
+	p.flush()
+	p.ways[at].jump = len(p.stages)
+}
+
+// field plans a field whose conditions hold, and returns how many values it makes at most.
+func (p *planner) field(o *op) int {
+	values := p.one(o)
+	if o.valid != nil && !p.inRange(o) {
+		p.add(checkValid, o)
+	}
+	return values
+}
+
+// inRange gives the stage of a number, which is the last one, the range that its `valid` is.
+func (p *planner) inRange(o *op) bool {
+	low, high := o.validRange()
+	if low > high || len(p.stages) == 0 {
 		return false
 	}
-	if last := &s.run[len(s.run)-1]; mask != 0 && last.slot == slot {
+	s := &p.stages[len(p.stages)-1]
+	if s.op != o || s.do > takeLearned {
 		return false
 	}
-	return f.as == runBytes || s.widest == 0 || s.order == f.order() && (s.bits%8 == 0 || int(f.node.Len) <= wire.Reach)
+	s.low, s.high = low, high
+	return true
 }
 
-func (s *stage) add(f runField) {
-	bits := int(f.node.Len)
-	f.node.Off = int32(s.bits)
-	s.bits += bits
-	if f.as == runBytes {
-		s.longest = max(s.longest, bits>>3)
-	} else {
-		s.order, s.widest = f.order(), max(s.widest, bits)
-	}
-	s.run = append(s.run, f)
-	if f.slot >= 0 || f.op.valid != nil {
-		s.seen = append(s.seen, f)
-	}
-}
-
-// order returns the order of a number.
-func (f *runField) order() wire.Order {
-	if f.op.kind == opIPv4 {
-		return wire.Big
-	}
-	return f.op.order
-}
-
-// runField returns what a field is in a run, and whether it may be in one.
-func (o *op) runField() (f runField, fits bool) {
-	if o.at != nil || o.cond != nil && o.cond.op != opFlag || o.valid != nil && !o.valid.certain() {
-		return f, false
-	}
-	bits, fixed := o.fixedSize()
-	if !fixed {
-		return f, false
-	}
-	f = runField{op: o, slot: o.slot, node: Node{Field: o.field, Kind: o.valueKind(), Len: int32(bits), Sel: -1}}
-	f.low, f.high = o.validRange()
-	switch o.kind {
-	case opUint, opIPv4:
-		f.as, fits = runUint, o.width == nil
-	case opInt:
-		f.as, fits = runInt, o.width == nil
-	case opFloat:
-		if f.as, fits = runDouble, true; bits == 32 {
-			f.as = runSingle
-		}
-	case opFixed:
-		f.as, fits = runFixed, true
-	case opText, opBytes, opGUID:
-		f.as, fits = runBytes, !o.nulCounted
-	}
-	if f.as == runBytes {
-		f.node.BodyLen, f.node.Kept = int32(bits>>3), true
-	} else {
-		f.node.Bits, f.node.Kept, f.shift = uint8(bits), f.as >= runSingle, uint8(64-bits)
-	}
-	return f, fits
-}
-
-// validRange returns the integers of a field that surely hold its `valid`.
+// validRange returns the integers of a field that surely hold its `valid`: none where that
+// is no range of the field itself.
 func (o *op) validRange() (low, high int64) {
-	switch v := o.valid; {
-	case v == nil:
-		return math.MinInt64, math.MaxInt64
-	case v.op == opWithin && v.slot == o.slot && (o.kind == opUint || o.kind == opInt):
+	if v := o.valid; v.op == opWithin && v.slot == o.slot {
 		return v.low, v.high
 	}
 	return 1, 0
 }
 
-// blindly returns the run that every element of an array is, where no expression looks
-// at any of it; nil for another op.
-func (o *op) blindly() *stage {
-	if o.kind != opArray {
-		return nil
+// one plans a value, and returns how many there are in it.
+func (p *planner) one(o *op) int {
+	switch {
+	case o.at != nil:
+		p.add(takeOp, o)
+	case o.kind == opStruct:
+		return p.structure(o)
+	case o.kind == opArray:
+		return p.array(o)
+	case o.kind == opOptional:
+		p.add(takeOptional, o)
+		at := len(p.stages) - 1
+		values := p.one(o.body[0])
+		p.here(at)
+		return max(1, values)
+	case o.kind == opSwitch:
+		return p.choose(o)
+	case o.kind == opPrimitive:
+		return p.primitive(o)
+	case o.kind == opComputed || o.kind == opJoin:
+		if !p.skims || o.slot >= 0 || o.kind == opComputed && !o.value.certain() {
+			p.add(compute, o)
+		}
+	default:
+		p.number(o)
 	}
-	p := o.plan
-	if e := o.body[0]; e.kind == opStruct && len(e.args) == 0 {
-		p = e.plan
-	}
-	if len(p) != 1 || p[0].run == nil || p[0].mask != 0 || len(p[0].seen) > 0 {
-		return nil
-	}
-	return &p[0]
+	return 1
 }
 
-// repeat decodes an array whose elements are one run each, at which no expression looks.
-// It reports false, having done nothing, for another array and for one that is not all
-// there.
-func (d *Decoder) repeat(o *op, count int) bool {
-	s, data := o.blind, d.r.Data()
-	if s == nil || s.longest > d.bounds.Text || len(data) < 8 || s.widest > wire.Reach && (d.r.Pos()|s.bits)&7 != 0 {
-		return false
+// number plans a number, a text or bytes.
+func (p *planner) number(o *op) {
+	bits, fixed := o.fixedSize()
+	integer := o.kind == opUint || o.kind == opInt
+	switch {
+	case integer && (!fixed || bits < 0 || bits > 64):
+		p.width(o)
+		return
+	case !fixed || o.nulCounted || bits < 0 || bits > math.MaxInt32/4:
+		p.add(takeOp, o)
+		return
 	}
-	element, each := o.body[0], len(s.run)
-	if element.kind == opStruct {
-		each++
+	if o.kind == opText || o.kind == opBytes || o.kind == opGUID {
+		p.longest = max(p.longest, bits>>3)
 	}
-	if d.values()+1+count*each > d.bounds.Values {
-		return false
+	switch {
+	case p.skims && o.slot < 0:
+		p.pass(bits)
+	case o.kind == opIPv4 || integer && bits > 0 && bits <= wire.Reach:
+		p.integer(o, bits)
+	case integer:
+		p.add(takeWidth, o)
+	case p.skims:
+		p.add(takeOp, o)
+	case o.kind == opFloat || o.kind == opFixed:
+		s := p.add(takeReal, o)
+		s.size, s.shift, s.node.Len, s.node.Bits, s.node.Kept = bits, uint8(64-bits), int32(bits), uint8(bits), true
+	default:
+		s := p.add(takeBytes, o)
+		s.size, s.node.Len, s.node.BodyLen, s.node.Kept = bits, int32(bits), int32(bits>>3), true
 	}
-	base, ok := d.r.Take(count * s.bits)
-	if !ok {
-		return false
-	}
-	if d.skims {
-		d.skimmed += 1 + count*each
-		return true
-	}
-	made := count
-	if d.Outline > 0 {
-		made = min(count, (d.Outline+each-1)/each)
-	}
-	d.skimmed += (count - made) * each
-	nodes := d.t.extend(1 + made*each)
-	nodes[0].begin(o.field, Array, base, count*s.bits)
-	nodes[0].Num, nodes[0].Size = uint64(count-made), int32(made*each)
-	nodes = nodes[1:]
-	for range made {
-		if each > len(s.run) {
-			nodes[0].begin(element.field, Struct, base, s.bits)
-			nodes[0].Size = int32(len(s.run))
-			nodes = nodes[1:]
-		}
-		for i := range s.run {
-			nodes[i] = s.run[i].node
-			nodes[i].Off += int32(base)
-			s.run[i].read(&nodes[i], s.order, data)
-		}
-		nodes = nodes[len(s.run):]
-		base += s.bits
-	}
-	return true
 }
 
-// certain reports whether an expression cannot fail, and looks at no byte to come.
+// integer plans an integer of fixed width.
+func (p *planner) integer(o *op, bits int) {
+	s := p.add(takeNumber, o)
+	s.size, s.shift, s.signed = bits, uint8(64-bits), o.kind == opInt
+	s.node.Len, s.node.Bits = int32(bits), uint8(bits)
+	if o.kind == opIPv4 {
+		s.order = wire.Big
+	}
+}
+
+// width plans an integer whose width is computed.
+func (p *planner) width(o *op) {
+	switch w := o.width; {
+	case w.looksAhead():
+		p.add(takeOp, o)
+	case w.op == opEntry && w.col == 0 && o.kind == opUint && o.order == wire.Big && uint64(w.key) < lowKeys && p.learns(w.table):
+		p.add(takeLearned, o).key = int(w.key)
+	default:
+		p.add(takeWidth, o)
+	}
+}
+
+// learns makes a table that of the plan's widths, unless that is another one.
+func (p *planner) learns(table int) bool {
+	if p.table < 0 {
+		p.table = table
+	}
+	return p.table == table
+}
+
+// pass passes over bits that nobody looks at.
+func (p *planner) pass(bits int) {
+	if bits > math.MaxInt32/2-p.lead {
+		p.flush()
+	}
+	p.lead += bits
+}
+
+// structure plans the members of a struct.
+func (p *planner) structure(o *op) int {
+	p.enter(o)
+	if p.skims {
+		return 1 + p.list(o.body)
+	}
+	p.add(openStruct, o)
+	values := p.list(o.body)
+	p.add(closeStruct, o)
+	return 1 + values
+}
+
+func (p *planner) enter(o *op) {
+	switch {
+	case len(o.args) > 0:
+		p.add(enterType, o)
+	case len(o.clear) > 0:
+		p.add(clearSlots, o)
+	}
+}
+
+// array plans an array. The elements, of which there may be many, are counted when their
+// number is known.
+func (p *planner) array(o *op) int {
+	if o.full == nil {
+		o.full, o.skim = plans(o.body)
+	}
+	if p.skims && o.each == nil {
+		n, fixed := o.size.constant()
+		if each := o.skim.passes(); fixed && each > 0 && n >= 0 && n <= math.MaxInt32/4/int64(each) {
+			p.longest = max(p.longest, o.skim.longest)
+			p.pass(int(n) * each)
+			return 1 + int(n)*o.skim.values
+		}
+	}
+	p.add(takeArray, o)
+	return 1
+}
+
+// passes returns how many bits a plan passes over, if that is all it does, and else 0.
+func (p *plan) passes() int {
+	if s := p.first; s != nil && s.do == passOver && s.next == nil {
+		return s.lead
+	}
+	return 0
+}
+
+// maxTable is how many values there may be for which the way on stands in a table.
+const maxTable = 256
+
+// choose plans a switch: the cases stand one behind the other.
+func (p *planner) choose(o *op) (values int) {
+	p.enter(o)
+	p.add(chooseCase, o)
+	at := len(p.stages) - 1
+	starts := make([]int, len(o.cases))
+	var ends []int
+	for i := range o.cases {
+		c := &o.cases[i]
+		if same := slices.IndexFunc(o.cases[:i], func(k opCase) bool { return slices.Equal(k.ops, c.ops) }); same >= 0 {
+			starts[i] = starts[same]
+			continue
+		}
+		starts[i] = len(p.stages)
+		if o.field == nil {
+			values = max(values, p.list(c.ops))
+		} else {
+			values = max(values, p.one(c.ops[0]))
+		}
+		p.flush()
+		if p.flag != nil {
+			p.push(stage{do: passOver})
+		}
+		ends = append(ends, len(p.stages))
+		p.push(stage{do: goOn})
+	}
+	for _, end := range ends {
+		p.here(end)
+	}
+	p.here(at)
+	p.ways[at].cases = o.ways(starts, p.ways[at].jump)
+	return values
+}
+
+// ways returns where to go on by the value of a switch, if it is small, and behind these by
+// its case.
+func (o *op) ways(starts []int, none int) []int {
+	size := uint64(0)
+	for _, c := range o.cases {
+		if c.high < maxTable {
+			size = max(size, c.high+1)
+		}
+	}
+	var table []int
+	for v := range size {
+		if i := o.caseOf(v); i >= 0 {
+			table = append(table, starts[i])
+		} else {
+			table = append(table, none)
+		}
+	}
+	return append(table, starts...)
+}
+
+// caseOf returns the index of the case of a value, or -1.
+func (o *op) caseOf(v uint64) int {
+	for i := range o.cases {
+		if c := &o.cases[i]; c.other || v >= c.low && v <= c.high {
+			return i
+		}
+	}
+	return -1
+}
+
+// primitive plans what the notation cannot write. Of quantised numbers it follows those
+// whose slot of the table depends on one field.
+func (p *planner) primitive(o *op) int {
+	if o.prim.table == "" || o.order != wire.Big || !p.learns(o.bits) {
+		p.add(takeOp, o)
+		return 1 + o.prim.values
+	}
+	key, low, high := -1, int64(0), int64(0)
+	switch e := o.args[0]; {
+	case e.isInteger():
+		low = e.num.i
+	case e.op == opSlot:
+		key, high = e.slot, 1
+	case e.op == opLinear:
+		key, low, high = e.slot, e.low, e.high
+	default:
+		p.add(takeOp, o)
+		return 1 + o.prim.values
+	}
+	do := takeQuant
+	if o.prim.values > 1 {
+		do = takeVector
+	}
+	s := p.add(do, o)
+	s.key, s.low, s.high = key, low, high
+	return 1 + o.prim.values
+}
+
+// certain reports whether an expression cannot fail, and notes no origin.
 func (e *expr) certain() bool {
 	switch e.op {
-	case opState, opEntry, opLeft, opNext, opDiv, opMod, opRoundUp:
+	case opState, opEntry, opDiv, opMod, opRoundUp:
 		return false
 	}
-	for _, a := range e.args {
-		if !a.certain() {
-			return false
-		}
-	}
-	return true
-}
-
-// follow decodes along a plan and reports whether there was no error.
-func (d *Decoder) follow(plan []stage) bool {
-	for i := 0; i < len(plan); i++ {
-		s := &plan[i]
-		if s.mask != 0 {
-			if flags := uint64(d.m.slots[s.slot].i); flags&s.rest == 0 {
-				i += s.last
-				continue
-			} else if flags&s.mask == 0 {
-				i += s.skip
-				continue
-			}
-		}
-		switch {
-		case s.run != nil:
-			if !d.run(s) {
-				return false
-			}
-		case s.plain:
-			if !d.one(s.op) || s.op.valid != nil && !d.check(s.op) {
-				return d.lost(s.op)
-			}
-		case !d.field(s.op):
-			return d.lost(s.op)
-		}
-	}
-	return true
-}
-
-// lost puts the name of a field in front of the error's path. It returns false.
-func (d *Decoder) lost(o *op) bool {
-	if o.field != nil {
-		d.r.Err().Within(o.field.Name)
-	}
-	return false
-}
-
-// run decodes a run.
-func (d *Decoder) run(s *stage) bool {
-	data := d.r.Data()
-	if s.widest > wire.Reach && d.r.Pos()&7 != 0 || s.longest > d.bounds.Text {
-		return d.apart(s)
-	}
-	base, ok := d.r.Take(s.bits)
-	if !ok {
-		return d.apart(s)
-	}
-	if len(data) < len(d.short) {
-		copy(d.short[:], data)
-		data = d.short[:]
-	}
-	if d.skims {
-		d.skimmed += len(s.run)
-		for i := range s.seen {
-			f, n := &s.seen[i], &d.unseen[0]
-			n.Off = f.node.Off + int32(base)
-			d.expose(f, f.read(n, s.order, data))
-		}
-		return true
-	}
-	nodes := d.t.extend(len(s.run))
-	for i := range s.run {
-		f, n := &s.run[i], &nodes[i]
-		*n = f.node
-		n.Off += int32(base)
-		d.expose(f, f.read(n, s.order, data))
-	}
-	return true
-}
-
-// expose shows the value of a field to expressions, and to its `valid`.
-func (d *Decoder) expose(f *runField, v number) {
-	if f.slot >= 0 {
-		d.m.slots[f.slot] = v
-	}
-	if v.i < f.low || v.i > f.high {
-		d.check(f.op)
-	}
-}
-
-// apart decodes the fields of a run one after the other.
-func (d *Decoder) apart(s *stage) bool {
-	for i := range s.run {
-		if o := s.run[i].op; !d.field(o) {
-			return d.lost(o)
-		}
-	}
-	return true
-}
-
-// read reads the field, all of which is there, into its node, and returns its value for
-// expressions.
-func (f *runField) read(n *Node, o wire.Order, data []byte) number {
-	if f.as == runBytes {
-		n.Body = n.Off
-		return number{}
-	}
-	var bits uint64 // the highest are the number
-	if o == wire.Big {
-		bits = wire.High(data, int(n.Off))
-	} else {
-		bits = wire.Low(data, int(n.Off)) << (f.shift & 63)
-	}
-	raw := bits >> (f.shift & 63)
-	switch f.as {
-	case runUint:
-		n.Num = raw
-		return integer(int64(raw))
-	case runInt:
-		n.Num = uint64(int64(bits) >> (f.shift & 63))
-		return integer(int64(n.Num))
-	}
-	v := f.float(raw)
-	n.Num, n.Raw = math.Float64bits(v), raw
-	return number{f: v, float: true}
-}
-
-// float returns a number that does not show its bits.
-func (f *runField) float(raw uint64) float64 {
-	switch f.as {
-	case runDouble:
-		return math.Float64frombits(raw)
-	case runSingle:
-		return float64(math.Float32frombits(uint32(raw)))
-	}
-	return float64(int32(raw)) / 65536
-}
-
-// room returns up to four nodes to be filled: at the end of the tree, or for none to see.
-// They hold what was there before.
-func (d *Decoder) room(n int) []Node {
-	if d.skims {
-		d.skimmed += n
-		return d.unseen[:n]
-	}
-	return d.t.extend(n)
-}
-
-// extend appends n nodes and returns them. They hold what was there before.
-func (t *Tree) extend(n int) []Node {
-	k := len(t.Nodes)
-	if k+n > cap(t.Nodes) {
-		t.Nodes = append(t.Nodes, make([]Node, n)...)
-	} else {
-		t.Nodes = t.Nodes[:k+n]
-	}
-	return t.Nodes[k:]
+	return !slices.ContainsFunc(e.args, func(a *expr) bool { return !a.certain() })
 }

@@ -43,6 +43,7 @@ type quantiser struct {
 	most      uint8 // the largest selector, which gives the finest steps
 	sound     bool  // it has widths that there can be
 	whole     bool  // a is all of the entry's first value
+	plain     bool  // and its bits can be read at once
 	origin    Origin
 }
 
@@ -60,7 +61,9 @@ func quantiserOf(e *Entry) (q quantiser) {
 	a, b := int(v[0]), int(v[1])
 	least := max(1, b-1<<uint(min(a, 30))+1)
 	most := min(1<<uint(a)-1, maxSelector, uint64(maxWidth-least))
-	return quantiser{v[2], v[3], uint8(a), uint8(b), uint8(least), uint8(most), true, float64(a) == v[0], e.Origin}
+	whole := float64(a) == v[0]
+	plain := whole && a <= wire.Reach && (a > 0 || b == 0)
+	return quantiser{v[2], v[3], uint8(a), uint8(b), uint8(least), uint8(most), true, whole, plain, e.Origin}
 }
 
 // quantiser evaluates the slot of a primitive. It returns nil for a missing entry, and
@@ -153,15 +156,11 @@ func decodeQuant(d *Decoder, o *op, off int) bool {
 	if !room {
 		return d.r.Need(n)
 	}
-	if d.skims && o.slot < 0 {
-		d.skimmed++
-		return true
-	}
 	raw := wire.ReadBits(d.r.Data(), pos, n, o.order)
-	v := q.value(raw, steps(n))
 	node := d.add(o.field, Float, off)
-	node.Num, node.Raw, node.Bits, node.Sel, node.Kept = math.Float64bits(v), raw, uint8(n), sel, true
-	d.store(o, number{f: v, float: true})
+	node.quantise(q, raw, steps(n), n)
+	node.Sel = sel
+	d.store(o, node.number())
 	return true
 }
 
@@ -170,42 +169,25 @@ func decodeQuantVec3(d *Decoder, o *op, off int) bool {
 	if !ok {
 		return false
 	}
-	if d.skims {
-		if _, room := d.r.Take(3 * n); room {
-			d.skimmed += 4
-			return true
-		}
-	}
-	i, k, steps, data, member := len(d.t.Nodes), 0, steps(n), d.r.Data(), o.body[0].field
-	nodes := d.room(4)
-	nodes[0].begin(o.field, Array, off, 0)
-	nodes[0].Sel, nodes[0].Kept = sel, true
-	var bits uint64 // of what is left of the vector, the highest first
-	together := o.order == wire.Big && 3*n <= wire.Reach && len(data) >= 8
-	if together {
-		bits = wire.High(data, d.r.Pos())
-	}
-	for ; k < 3; k++ {
-		pos, room := d.r.Take(n)
-		if !room {
-			d.r.Need(n)
+	i := len(d.t.Nodes)
+	node := d.add(o.field, Array, off)
+	node.Sel, node.Kept = sel, true
+	for k := 0; k < 3 && ok; k++ {
+		pos := d.r.Pos()
+		raw := d.r.Uint(n, o.order)
+		if ok = d.r.Err() == nil; !ok {
 			d.r.Err().Within("[" + strconv.Itoa(k) + "]")
 			break
 		}
-		raw := bits >> uint(64-n)
-		bits <<= uint(n)
-		if !together {
-			raw = wire.ReadBits(data, pos, n, o.order)
-		}
-		node := &nodes[k+1]
-		node.begin(member, Float, pos, n)
-		node.Num, node.Raw, node.Bits, node.Kept = math.Float64bits(q.value(raw, steps)), raw, uint8(n), true
+		d.add(o.body[0].field, Float, pos).quantise(q, raw, steps(n), n)
 	}
-	if !d.skims {
-		d.t.Nodes = d.t.Nodes[:i+1+k]
-		d.close(i)
-	}
-	return k == 3
+	d.close(i)
+	return ok
+}
+
+// quantise makes the value of a node that of raw bits, which are so many and so many steps.
+func (n *Node) quantise(q *quantiser, raw uint64, steps float64, bits int) {
+	n.Num, n.Raw, n.Bits, n.Kept = math.Float64bits(q.value(raw, steps)), raw, uint8(bits), true
 }
 
 // selector writes the selector of node i, or the finest one when the value brings
@@ -351,11 +333,7 @@ func decodeDecimalTo(d *Decoder, o *op, off int) bool {
 	}
 	v, good := decimal(text)
 	if !good {
-		if d.skims {
-			d.skimmed--
-		} else {
-			d.t.Nodes = d.t.Nodes[:len(d.t.Nodes)-1]
-		}
+		d.t.Nodes = d.t.Nodes[:len(d.t.Nodes)-1]
 		d.r.Seek(off)
 		d.r.Fail("a decimal number", strconv.Quote(string(text[:min(len(text), maxDigits)])), wire.Malformed)
 		return false

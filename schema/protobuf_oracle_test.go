@@ -384,8 +384,8 @@ func compareWithRuntime(t *testing.T, d protoreflect.MessageDescriptor, m *messa
 func compareWithSkimming(t *testing.T, m *message, body []byte, made *Decoder, fault *wire.Error) {
 	t.Helper()
 	d := Decoder{Short: wire.Malformed, skims: true}
-	d.empty.Reset(body)
-	err := d.protobuf(&Protocol{Name: "test"}, m.name, m, &d.empty, 0, 8*len(body))
+	d.scratch.Reset(body)
+	err := d.protobuf(&Protocol{Name: "test"}, m.name, m, &d.scratch, 0, 8*len(body))
 	if !reflect.DeepEqual(err, fault) || d.End != made.End || !slices.Equal(d.Remarks, made.Remarks) {
 		t.Fatalf("skimmed to %d (%v, %q), made to %d (%v, %q)\n%s", d.End, err, d.Remarks, made.End, fault, made.Remarks, hex.Dump(body))
 	}

@@ -116,7 +116,7 @@ type Field struct {
 	Wire   WireType
 	Mark   Mark
 
-	// Key is the name as a key of JSON behind a comma, `,"name":`, and Sign a bit of 64 that
+	// Key is the name as a key of JSON behind a comma, `,"name":`, and Sign two bits of 64 that
 	// most names of a record differ in. Who makes a field may leave both out.
 	Key  string
 	Sign uint64
@@ -142,7 +142,8 @@ func SignOf(name string) uint64 {
 		hash = 31*hash + uint64(name[i])
 	}
 	const golden = 0x9e3779b97f4a7c15 // spreads it over the upper bits
-	return 1 << (hash * golden >> 58)
+	hash *= golden
+	return 1<<(hash>>58) | 1<<(hash>>52&63)
 }
 
 // Name is a value's name in an enum or flags.

@@ -71,6 +71,14 @@ func (t *Table) quantiser(key int64) *quantiser {
 	return &t.quants[key]
 }
 
+// quants returns the quantisers of a table, nil without any.
+func (s *State) quants(table int) *[lowKeys]quantiser {
+	if s == nil || table < 0 || s.Tables[table] == nil {
+		return nil
+	}
+	return s.Tables[table].quants
+}
+
 // NewTable returns an empty table.
 func NewTable(d *TableDecl) *Table { return &Table{Decl: d} }
 

@@ -129,8 +129,11 @@ func (f *pcapng) usual(p *dissect.Packet) bool {
 	if len(b) < least || f.uint32(b) != enhancedPacket {
 		return false
 	}
-	total, n := int(f.uint32(b[4:])), int(f.uint32(b[captured:]))
-	if total > len(b) || total > f.limits.Block || total%4 != 0 || n > total-least || n > f.limits.Packet || int(f.uint32(b[total-4:])) != total {
+	if f.uint32(b[4:]) > uint32(min(len(b), f.limits.Block)) {
+		return false
+	}
+	total, n := int(f.uint32(b[4:])), f.uint32(b[captured:])
+	if total < least || total%4 != 0 || n > uint32(min(total-least, f.limits.Packet)) || int(f.uint32(b[total-4:])) != total {
 		return false
 	}
 	i := f.section + int(f.uint32(b[bodyOffset:]))
@@ -138,7 +141,7 @@ func (f *pcapng) usual(p *dissect.Packet) bool {
 		return false
 	}
 	f.stamp(p, i, b[bodyOffset:])
-	fillPacket(p, b[data:data+n:data+n], int(f.uint32(b[captured+4:])), &f.all[i], f.warnings)
+	fillPacket(p, b[data:][:n:n], int(f.uint32(b[captured+4:])), &f.all[i], f.warnings)
 	f.in.use(total)
 	return true
 }

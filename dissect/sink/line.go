@@ -218,14 +218,11 @@ func (t *Text) fit(dst []byte, from, column, end int) []byte {
 
 // appendName appends the name of a node.
 func (t *Text) appendName(dst []byte, n *schema.Node) []byte {
-	t.hidden += len(t.ink.name.on) + len(t.ink.name.off)
-	dst = append(dst, t.ink.name.on...)
 	if n.Field != nil && n.Field.Key != "" {
-		dst = append(dst, n.Field.Name...) // is plain
-	} else {
-		dst = t.escaped(dst, nameOf(n))
+		return t.paint(dst, t.ink.name, n.Field.Name) // is plain
 	}
-	return append(dst, t.ink.name.off...)
+	t.hidden += len(t.ink.name.on) + len(t.ink.name.off)
+	return append(t.escaped(append(dst, t.ink.name.on...), nameOf(n)), t.ink.name.off...)
 }
 
 // names reports whether an acknowledgement names what it is for.

@@ -37,6 +37,8 @@ type NDJSON struct {
 	value  []byte // scratch
 	routes [keptRoutes]route
 	kinds  kinds
+	floats *spellings
+	levels []level
 }
 
 // kind returns the keys protocol, message and opcode of a record.
@@ -83,7 +85,7 @@ func (j *NDJSON) route(r *dissect.Record) []byte {
 
 // NewNDJSON returns a sink that writes NDJSON to w.
 func NewNDJSON(w io.Writer, o NDJSONOptions) *NDJSON {
-	return &NDJSON{out: output{w: w, immediate: o.Immediate}, o: o, redact: dissect.Redactor{Privacy: o.Privacy}}
+	return &NDJSON{out: output{w: w, immediate: o.Immediate}, o: o, redact: dissect.Redactor{Privacy: o.Privacy}, floats: new(spellings)}
 }
 
 // Flush writes out what is buffered.
@@ -157,7 +159,7 @@ func (j *NDJSON) appendFrame(dst []byte, r *dissect.Record) []byte {
 	dst = append(dst, j.kind(r)...)
 	dst = j.appendEnvelope(append(dst, `,"envelope":`...), r)
 	dst = appendWord(append(dst, `,"context":`...), r.Context.String())
-	dst = j.appendMembers(append(dst, `,"fields":`...), &r.Body, 0, len(r.Body.Nodes))
+	dst = j.appendLevel(append(dst, `,"fields":`...), &r.Body, level{end: len(r.Body.Nodes)})
 	dst = appendKeyInt(dst, `,"size":`, int64(r.Size))
 	dst = appendKeyInt(dst, `,"offset":`, r.Offset)
 	dst = appendAck(append(dst, `,"ack":`...), &r.Ack)
@@ -185,28 +187,90 @@ func (j *NDJSON) appendTrouble(dst []byte, r *dissect.Record) []byte {
 	return j.appendError(append(dst, `","error":`...), r)
 }
 
-// appendMembers appends the nodes from index from to index to as an object. That a name
-// repeats among them is found on the way, and they are begun anew then. A set of 64 bits
-// tells almost all names apart at once.
-func (j *NDJSON) appendMembers(dst []byte, t *schema.Tree, from, to int) []byte {
-	start := len(dst)
-	var seen uint64
-	for i := from; i < to; i = t.Next(i) {
-		n := &t.Nodes[i]
-		if !shown(n) {
+// level is an object or an array that is being written.
+type level struct {
+	from, end int    // its nodes
+	start     int    // in the output
+	seen      uint64 // signs of the names that it has
+	array     bool
+}
+
+// appendLevel appends nodes as an object or an array, with all that is below them: in one
+// loop over the tree, since a call for each level or number takes as long as its text. That a
+// name repeats in an object is found on the way, and its members are begun anew then; signs
+// tell almost all names apart at once.
+func (j *NDJSON) appendLevel(dst []byte, t *schema.Tree, l level) []byte {
+	outer := len(j.levels)
+	l.start = len(dst)
+	for i := l.from; ; {
+		if i == l.end {
+			dst = l.close(dst)
+			last := len(j.levels) - 1
+			if last < outer {
+				return dst
+			}
+			l, j.levels = j.levels[last], j.levels[:last]
 			continue
 		}
-		sign := signOf(n)
-		if seen&sign != 0 && nextNamed(t, from, i, nameOf(n)) < i {
-			return j.appendRepeating(dst[:start], t, from, to)
+		n := &t.Nodes[i]
+		switch {
+		case l.array:
+			dst = append(dst, ',')
+		case !shown(n):
+			i = t.Next(i)
+			continue
+		default:
+			sign := signOf(n)
+			if l.seen&sign == sign && nextNamed(t, l.from, i, nameOf(n)) < i {
+				dst, i = j.appendRepeating(dst[:l.start], t, l.from, l.end), l.end
+				continue
+			}
+			l.seen |= sign
+			dst = appendKey(dst, n)
 		}
-		seen |= sign
-		dst = j.appendValue(appendKey(dst, n), t, i)
+		i++
+		if f := n.Field; f != nil && j.redact.Open(n) {
+			switch n.Kind {
+			case schema.Float:
+				k := j.floats.of(n)
+				if k.size == 0 {
+					k.spell(n)
+				}
+				dst = k.append(dst)
+				continue
+			case schema.Uint:
+				if !f.Symbol && !f.Wide {
+					dst = appendUint(dst, n.Num)
+					continue
+				}
+			case schema.Struct, schema.Array:
+				j.levels = append(j.levels, l)
+				l = below(t, i-1)
+				l.start = len(dst)
+				continue
+			}
+		}
+		dst = j.appendValue(dst, t, i-1)
+		i += int(n.Size)
 	}
-	if seen == 0 {
-		return append(dst, "{}"...)
+}
+
+// below returns the level of what is below node i.
+func below(t *schema.Tree, i int) level {
+	return level{from: i + 1, end: t.Next(i), array: t.Nodes[i].Kind == schema.Array}
+}
+
+// close ends a level, of which each member begins with a comma.
+func (l *level) close(dst []byte) []byte {
+	brackets := "{}"
+	if l.array {
+		brackets = "[]"
 	}
-	return closeObject(dst, start)
+	if len(dst) == l.start {
+		return append(dst, brackets...)
+	}
+	dst[l.start] = brackets[0]
+	return append(dst, brackets[1])
 }
 
 // signOf returns the sign of a node's name.
@@ -225,9 +289,8 @@ func appendKey(dst []byte, n *schema.Node) []byte {
 	return append(appendString(append(dst, ','), nameOf(n)), ':')
 }
 
-// appendRepeating is appendMembers for those of which a name repeats.
+// appendRepeating appends the members of an object of which a name repeats.
 func (j *NDJSON) appendRepeating(dst []byte, t *schema.Tree, from, to int) []byte {
-	start := len(dst)
 	for i := from; i < to; i = t.Next(i) {
 		n := &t.Nodes[i]
 		if !shown(n) || nextNamed(t, from, to, nameOf(n)) != i {
@@ -240,7 +303,7 @@ func (j *NDJSON) appendRepeating(dst []byte, t *schema.Tree, from, to int) []byt
 			dst = j.appendValue(dst, t, i)
 		}
 	}
-	return closeObject(dst, start)
+	return dst
 }
 
 // appendRepeated appends all values of the name of node i as an array.
@@ -270,7 +333,7 @@ func nextNamed(t *schema.Tree, from, to int, name string) int {
 // appendValue appends the value of node i.
 func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
 	n := &t.Nodes[i]
-	if j.redact.HidesNode(t, i) {
+	if j.hides(t, i) {
 		return append(append(append(dst, '"'), dissect.MaskText...), '"')
 	}
 	switch n.Kind {
@@ -280,10 +343,8 @@ func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
 		return append(dst, "null"...)
 	case schema.Bool:
 		return appendBool(dst, n)
-	case schema.Struct:
-		return j.appendMembers(dst, t, i+1, t.Next(i))
-	case schema.Array:
-		return j.appendElements(dst, t, i+1, t.Next(i))
+	case schema.Struct, schema.Array:
+		return j.appendLevel(dst, t, below(t, i))
 	case schema.Text, schema.String:
 		return appendString(dst, textOf(&j.value, t, i))
 	case schema.Bytes:
@@ -296,6 +357,11 @@ func (j *NDJSON) appendValue(dst []byte, t *schema.Tree, i int) []byte {
 		return append(appendIPv4(append(dst, '"'), n.Num), '"')
 	}
 	return appendInteger(dst, n)
+}
+
+// hides reports whether a value is masked.
+func (j *NDJSON) hides(t *schema.Tree, i int) bool {
+	return !j.redact.Open(&t.Nodes[i]) && j.redact.HidesNode(t, i)
 }
 
 // appendJSONFloat appends a float, as a string where it is no number.
@@ -320,19 +386,6 @@ func appendInteger(dst []byte, n *schema.Node) []byte {
 		return append(appendNumber(append(dst, '"'), n, false), '"')
 	}
 	return appendNumber(dst, n, false)
-}
-
-// appendElements appends the nodes from index from to index to as an array.
-func (j *NDJSON) appendElements(dst []byte, t *schema.Tree, from, to int) []byte {
-	start := len(dst)
-	for i := from; i < to; i = t.Next(i) {
-		dst = j.appendValue(append(dst, ','), t, i)
-	}
-	if len(dst) == start {
-		return append(dst, "[]"...)
-	}
-	dst[start] = '['
-	return append(dst, ']')
 }
 
 func (j *NDJSON) appendNotes(dst []byte, notes []dissect.Note) []byte {
@@ -489,11 +542,7 @@ func appendKeyString(dst []byte, key, value string) []byte {
 }
 
 func appendKeyInt(dst []byte, key string, value int64) []byte {
-	dst = append(dst, key...)
-	if value >= 0 && value < 10 { // most are
-		return append(dst, byte('0'+value))
-	}
-	return appendInt(dst, value)
+	return appendInt(append(dst, key...), value)
 }
 
 // appendKeyNumber appends a number that counts from 1, null for 0.

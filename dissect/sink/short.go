@@ -30,13 +30,21 @@ func (t *Text) appendMore(dst []byte, quote string, n int) []byte {
 // that takes more than limit columns is cut, with its length.
 func (t *Text) appendShort(dst []byte, body *schema.Tree, i, limit int) []byte {
 	n := &body.Nodes[i]
+	open := t.redact.Open(n)
 	switch {
-	case t.redact.HidesNode(body, i):
+	case open && n.Kind == schema.Uint && bare(n.Field):
+		return appendUint(dst, n.Num) // most are such
+	case !open && t.redact.HidesNode(body, i):
 		return append(dst, dissect.MaskText...)
 	case marked(n, schema.Absent) && n.Kind != schema.Null:
 		return append(t.appendPresent(append(dst, '('), body, i, limit-len("()")), ')')
 	}
 	return t.appendPresent(dst, body, i, limit)
+}
+
+// bare reports whether the digits of a number are all that a line says of it.
+func bare(f *schema.Field) bool {
+	return f != nil && f.Mark == schema.NoMark && f.Enum == nil && f.Flags == nil && f.Scale == 0 && !f.Hex
 }
 
 // appendPresent appends a value that is to be seen. One that is not on the wire stands

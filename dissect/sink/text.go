@@ -215,6 +215,9 @@ func (t *Text) pad(dst []byte, column int) []byte {
 
 // paint appends text in an ink. The text is the sink's own, in ASCII.
 func (t *Text) paint(dst []byte, k ink, text string) []byte {
+	if k.on == "" {
+		return append(dst, text...)
+	}
 	t.hidden += len(k.on) + len(k.off)
 	return append(append(append(dst, k.on...), text...), k.off...)
 }

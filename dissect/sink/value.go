@@ -20,13 +20,18 @@ var powers = func() (table [20]uint64) {
 	return table
 }()
 
-// appendUint appends a number in decimal digits. Up to eight are written together, which
-// strconv does not do; every line has a dozen numbers.
+// appendUint appends a number in decimal digits.
 func appendUint(dst []byte, v uint64) []byte {
-	switch {
-	case v < 10:
-		return append(dst, byte('0'+v))
-	case v >= 1e8:
+	if v < 10 {
+		return append(dst, byte('0'+v)) // most are
+	}
+	return appendUints(dst, v)
+}
+
+// appendUints appends a number of several digits. Up to eight are written together, which
+// strconv does not do; every line has a dozen numbers.
+func appendUints(dst []byte, v uint64) []byte {
+	if v >= 1e8 {
 		dst, v = appendUint(dst, v/1e8), v%1e8
 		return binary.LittleEndian.AppendUint64(dst, eight(v)|zeros)
 	}
