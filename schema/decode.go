@@ -128,8 +128,8 @@ func (d *Decoder) start(p *Protocol, c *code, t *Tree, from, to int) {
 
 // planned follows the plan of a body that has been started.
 func (d *Decoder) planned(p *plan) bool {
-	d.most, d.open = 0, d.open[:0]
-	if d.r.Err() != nil || !d.afford(p.values) {
+	d.most, d.open = p.values, d.open[:0]
+	if d.r.Err() != nil || d.most > d.bounds.Values {
 		return false
 	}
 	if d.data = d.r.Data(); len(d.data) < len(d.short) {
@@ -304,7 +304,7 @@ func (d *Decoder) one(o *op) bool {
 		return d.number(o, off)
 	case opFloat, opFixed:
 		raw := d.r.Uint(o.bits, o.order)
-		return d.float(o, off, o.real(raw), raw)
+		return d.float(o, off, float(raw, o.bits, o.kind == opFixed), raw)
 	case opStruct:
 		return d.structure(o, off)
 	case opArray:
@@ -377,6 +377,17 @@ func (d *Decoder) number(o *op, off int) bool {
 	d.store(o, integer(int64(v)))
 	d.add(o.field, kind, off).set(v, width)
 	return true
+}
+
+// float returns a number that does not show its bits: a fraction of 65536 if it is fixed.
+func float(raw uint64, bits int, fixed bool) float64 {
+	switch {
+	case fixed:
+		return float64(int32(raw)) / 65536
+	case bits == 32:
+		return float64(math.Float32frombits(uint32(raw)))
+	}
+	return math.Float64frombits(raw)
 }
 
 func (d *Decoder) float(o *op, off int, f float64, raw uint64) bool {

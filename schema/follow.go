@@ -75,35 +75,12 @@ func (d *Decoder) follow(p *plan, times int) (ok bool) {
 					}
 				}
 				d.m.origin = max(d.m.origin, q.origin)
-			case takeReal:
-				if pos += s.size; pos > end {
+			case takeFields:
+				if pos += s.lead; pos > end {
 					return false
 				}
-				var raw uint64
-				switch {
-				case s.size > wire.Reach:
-					raw = wire.ReadBits(data, at, s.size, s.order)
-				case s.order == wire.Big:
-					raw = wire.High(data, at) >> (s.shift & 63)
-				default:
-					raw = wire.Low(data, at) << (s.shift & 63) >> (s.shift & 63)
-				}
-				v := s.op.real(raw)
-				nodes = nodes[:k+1]
-				n := &nodes[k]
-				*n = s.node
-				n.Off, n.Num, n.Raw = int32(at), math.Float64bits(v), raw
-				if s.slot >= 0 {
-					slots[s.slot] = number{f: v, float: true}
-				}
-			case takeBytes:
-				if pos += s.size; pos > end {
-					return false
-				}
-				nodes = nodes[:k+1]
-				n := &nodes[k]
-				*n = s.node
-				n.Off, n.Body = int32(at), int32(at)
+				nodes = nodes[:k+len(s.fields)]
+				take(s.fields, nodes[k:], data, at)
 			case takeVector:
 				nodes = nodes[:k+4]
 				if pos, ok = s.vector(d, quants, nodes[k:], at); !ok {
@@ -284,15 +261,39 @@ func (d *Decoder) detour(p *plan, s *stage) (to *stage, ok bool) {
 	return s.next, d.takeOp(p, s)
 }
 
-// real returns a number that does not show its bits.
-func (o *op) real(raw uint64) float64 {
-	switch {
-	case o.kind == opFixed:
-		return float64(int32(raw)) / 65536
-	case o.bits == 32:
-		return float64(math.Float32frombits(uint32(raw)))
+// take fills the nodes of fields, all of which are there.
+func take(fields []field, nodes []Node, data []byte, base int) {
+	for i := range fields {
+		f, n := &fields[i], &nodes[i]
+		*n = f.node
+		at := base + int(f.node.Off)
+		n.Off = int32(at)
+		switch f.as {
+		case opBytes:
+			n.Body = int32(at)
+			continue
+		case opStruct:
+			continue
+		}
+		var top uint64 // its highest bits are the number
+		switch {
+		case f.shift < 64-wire.Reach:
+			top = wire.ReadBits(data, at, 64-int(f.shift), f.order) << (f.shift & 63)
+		case f.order == wire.Big:
+			top = wire.High(data, at)
+		default:
+			top = wire.Low(data, at) << (f.shift & 63)
+		}
+		raw := top >> (f.shift & 63)
+		switch f.as {
+		case opUint:
+			n.Num = raw
+		case opInt:
+			n.Num = uint64(int64(top) >> (f.shift & 63))
+		default:
+			n.Num, n.Raw = math.Float64bits(float(raw, 64-int(f.shift), f.as == opFixed)), raw
+		}
 	}
-	return math.Float64frombits(raw)
 }
 
 // chosen returns the stage where the case of a value begins.
@@ -447,11 +448,17 @@ func (d *Decoder) elements(p *plan, s *stage) bool {
 		case p.skims, d.Outline > 0 && len(d.t.Nodes)-i > d.Outline:
 			ok = d.skim(o.skim, int(times))
 			continue
+		case d.Outline > 0 && o.full.keeps() != nil:
+			times = min(times, int64((d.Outline+o.full.values-1)/o.full.values))
 		case d.Outline > 0:
 			times = 1
 		}
 		made += times
-		ok = d.follow(o.full, int(times))
+		if s := o.full.keeps(); s != nil && o.each == nil {
+			ok = d.takeAll(o.full, s, int(times))
+		} else {
+			ok = d.follow(o.full, int(times))
+		}
 	}
 	d.m.index = outer
 	if !p.skims && ok {
@@ -459,6 +466,21 @@ func (d *Decoder) elements(p *plan, s *stage) bool {
 		n.Len, n.Num, n.Size = int32(d.r.Pos()-at), uint64(count-made), int32(len(d.t.Nodes)-i-1)
 	}
 	return ok
+}
+
+// takeAll follows a plan that is one stage, which takes fields.
+func (d *Decoder) takeAll(p *plan, s *stage, times int) bool {
+	at, ok := d.r.Take(times * s.lead)
+	if !ok || p.longest > d.bounds.Text {
+		return false
+	}
+	k := len(d.t.Nodes)
+	d.t.Nodes = slices.Grow(d.t.Nodes, times*len(s.fields))[:k+times*len(s.fields)]
+	for ; times > 0; times-- {
+		take(s.fields, d.t.Nodes[k:], d.data, at)
+		k, at = k+len(s.fields), at+s.lead
+	}
+	return true
 }
 
 // quantiser returns the quantiser of a value, nil where the plan is to be given up.
@@ -498,10 +520,18 @@ func (s *stage) vector(d *Decoder, quants *[lowKeys]quantiser, nodes []Node, off
 	n, steps, member := &nodes[0], steps(width), s.op.body[0].field
 	*n = s.node
 	n.Off, n.Len, n.Size, n.Sel, n.Kept = int32(off), int32(end-off), 3, sel, true
+	top, together := uint64(0), 0 < width && 3*width <= wire.Reach
+	if together {
+		top = wire.High(data, at)
+	}
 	for k := 1; k < 4; k++ {
+		raw := top >> (-width & 63)
+		if top <<= width & 63; !together {
+			raw = wire.ReadBits(data, at, width, wire.Big)
+		}
 		n := &nodes[k]
 		n.begin(member, Float, at, width)
-		n.quantise(q, wire.ReadBits(data, at, width, wire.Big), steps, width)
+		n.quantise(q, raw, steps, width)
 		at += width
 	}
 	return end, true

@@ -361,6 +361,9 @@ func parseChoice(n *yamlNode, list bool) (*choiceDecl, error) {
 	}
 	c := &choiceDecl{pos: n.pos}
 	on := n.get("switch")
+	if on == nil {
+		return nil, errorAt(n.pos, "a switch without `switch: EXPR`")
+	}
 	text, err := on.word("switch")
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ type stage struct {
 	do     deed
 	order  wire.Order
 	shift  uint8 // 64 less the bits of a number
-	signed bool
+	signed bool  // its highest bit is its sign
 
 	// A stage may depend on a flag.
 	flag int    // the slot that it stands in
@@ -41,11 +41,12 @@ type stage struct {
 	rest uint64 // the bits of the flags in this slot that would be looked at one after the other
 	last *stage // where to go on if none of these is set
 
-	slot int    // where the value goes, or the condition looks; -1 for nowhere
-	size int    // bits of a number or of bytes
-	lead int    // bits at which nobody looks, in front of a number, or alone
-	jump *stage // where to go on if a condition does not hold
-	key  int    // the slot that the key of a quantiser depends on, -1 for none; of takeLearned, the key itself
+	slot   int     // where the value goes, or the condition looks; -1 for nowhere
+	size   int     // bits of a number
+	fields []field // of takeFields, lead bits in all
+	lead   int     // bits at which nobody looks, in front of a number, or alone
+	jump   *stage  // where to go on if a condition does not hold
+	key    int     // the slot that the key of a quantiser depends on, -1 for none; of takeLearned, the key itself
 
 	low, high int64    // the integers that surely hold a number's `valid`; a key is low + high * slot
 	set       uint64   // of testSet, the numbers
@@ -53,6 +54,14 @@ type stage struct {
 	cases     []*stage // of chooseCase: see ways
 	op        *op
 	node      Node // what every value has
+}
+
+// field is a field of fixed size.
+type field struct {
+	node  Node // what every value has; its Off counts from the start of the first field
+	order wire.Order
+	shift uint8  // 64 less the bits of a number
+	as    opKind // opUint, opInt, opFloat, opFixed or opBytes
 }
 
 // deed is what is done at a stage.
@@ -63,8 +72,7 @@ const (
 	takeNumber              // an integer of fixed width
 	takeLearned             // one of a width that is an entry's
 	takeWidth               // one of any other width
-	takeReal                // a number that does not show its bits
-	takeBytes               // of a fixed number
+	takeFields              // of fixed size, at which nobody looks
 	takeQuant               // a quantised number
 	takeVector              // three
 	takeOp                  // a field as it is decoded where something is wrong
@@ -87,10 +95,11 @@ const (
 type planner struct {
 	plan
 	stages []stage
-	ways   []way  // of the stages
-	lead   int    // bits that nobody looks at, up to here
-	terms  []term // the conditions that hold here, outermost first
-	flag   *term  // the flag that the next stage depends on, nil for none
+	ways   []way   // of the stages
+	lead   int     // bits that nobody looks at, up to here
+	fields []field // what these are, of a plan that makes nodes
+	terms  []term  // the conditions that hold here, outermost first
+	flag   *term   // the flag that the next stage depends on, nil for none
 }
 
 // way is where to go on from a stage, as the index of another. That behind the last one is
@@ -263,13 +272,17 @@ func (e *expr) among() (slot int, set uint64, ok bool) {
 	return 0, 0, false
 }
 
-// flush makes a stage of the bits that nobody looks at.
+// flush makes a stage of the bits that nobody looks at, or of the fields that they are.
 func (p *planner) flush() {
-	if p.lead > 0 {
-		lead := p.lead
-		p.lead = 0
-		p.push(stage{do: passOver, lead: lead})
+	if p.lead == 0 {
+		return
 	}
+	s := stage{do: passOver, lead: p.lead}
+	if !p.skims {
+		s.do, s.fields = takeFields, p.fields
+	}
+	p.lead, p.fields = 0, nil
+	p.push(s)
 }
 
 // add adds the stage of a field.
@@ -279,7 +292,7 @@ func (p *planner) add(do deed, o *op) *stage {
 	if do == takeArray || do == takeVector {
 		s.node.Kind = Array
 	}
-	if do <= takeLearned {
+	if p.skims && do <= takeLearned {
 		s.lead, p.lead = p.lead, 0
 	} else {
 		p.flush()
@@ -372,19 +385,32 @@ func (p *planner) number(o *op) {
 	switch {
 	case p.skims && o.slot < 0:
 		p.pass(bits)
-	case o.kind == opIPv4 || integer && bits > 0 && bits <= wire.Reach:
+	case o.slot < 0 && bits > 0:
+		p.keep(o, bits)
+	case integer && bits > 0 && bits <= wire.Reach:
 		p.integer(o, bits)
 	case integer:
 		p.add(takeWidth, o)
-	case p.skims:
-		p.add(takeOp, o)
-	case o.kind == opFloat || o.kind == opFixed:
-		s := p.add(takeReal, o)
-		s.size, s.shift, s.node.Len, s.node.Bits, s.node.Kept = bits, uint8(64-bits), int32(bits), uint8(bits), true
 	default:
-		s := p.add(takeBytes, o)
-		s.size, s.node.Len, s.node.BodyLen, s.node.Kept = bits, int32(bits), int32(bits>>3), true
+		p.add(takeOp, o)
 	}
+}
+
+// keep keeps a field of fixed size, at which no expression looks, for the next stage.
+func (p *planner) keep(o *op, bits int) {
+	f := field{order: o.order, shift: uint8(64 - min(bits, 64)), as: o.kind}
+	f.node = Node{Field: o.field, Kind: o.valueKind(), Off: int32(p.lead), Len: int32(bits), Sel: -1}
+	switch o.kind {
+	case opText, opBytes, opGUID:
+		f.as, f.node.BodyLen, f.node.Kept = opBytes, int32(bits>>3), true
+	default:
+		f.node.Bits, f.node.Kept = uint8(bits), o.kind == opFloat || o.kind == opFixed
+	}
+	if o.kind == opIPv4 {
+		f.as, f.order = opUint, wire.Big
+	}
+	p.pass(bits)
+	p.fields = append(p.fields, f)
 }
 
 // integer plans an integer of fixed width.
@@ -392,9 +418,6 @@ func (p *planner) integer(o *op, bits int) {
 	s := p.add(takeNumber, o)
 	s.size, s.shift, s.signed = bits, uint8(64-bits), o.kind == opInt
 	s.node.Len, s.node.Bits = int32(bits), uint8(bits)
-	if o.kind == opIPv4 {
-		s.order = wire.Big
-	}
 }
 
 // width plans an integer whose width is computed.
@@ -431,6 +454,14 @@ func (p *planner) structure(o *op) int {
 	if p.skims {
 		return 1 + p.list(o.body)
 	}
+	if p.lead < math.MaxInt32/4 && o.plain() {
+		i, from := len(p.fields), p.lead
+		p.fields = append(p.fields, field{as: opStruct, node: Node{Field: o.field, Kind: Struct, Off: int32(from), Sel: -1}})
+		values := p.list(o.body)
+		n := &p.fields[i].node
+		n.Len, n.Size = int32(p.lead-from), int32(values)
+		return 1 + values
+	}
 	p.add(openStruct, o)
 	values := p.list(o.body)
 	p.add(closeStruct, o)
@@ -444,6 +475,24 @@ func (p *planner) enter(o *op) {
 	case len(o.clear) > 0:
 		p.add(clearSlots, o)
 	}
+}
+
+// plain reports whether all of a struct can be kept for one stage: it is small, and no
+// expression looks at any of it.
+func (o *op) plain() bool {
+	bits, fixed := fixedSize(o.body)
+	return fixed && bits > 0 && bits < math.MaxInt32/4 && len(o.args)+len(o.clear) == 0 && !slices.ContainsFunc(o.body, func(m *op) bool {
+		n, _ := m.fixedSize()
+		switch m.kind {
+		case opUint, opInt:
+			return m.slot >= 0 || m.valid != nil || n <= 0 || n > 64
+		case opFloat, opFixed, opIPv4, opGUID, opText, opBytes:
+			return m.slot >= 0 || m.valid != nil || n <= 0 || m.nulCounted
+		case opStruct:
+			return m.valid != nil || !m.plain()
+		}
+		return true
+	})
 }
 
 // array plans an array. The elements, of which there may be many, are counted when their
@@ -470,6 +519,14 @@ func (p *plan) passes() int {
 		return s.lead
 	}
 	return 0
+}
+
+// keeps returns the stage of a plan that has but one, which takes fields, and else nil.
+func (p *plan) keeps() *stage {
+	if s := p.first; s != nil && s.do == takeFields && s.next == nil && s.mask == 0 {
+		return s
+	}
+	return nil
 }
 
 // maxTable is how many values there may be for which the way on stands in a table.

@@ -260,3 +260,18 @@ func TestEveryWayOfDecodingTellsTheSame(t *testing.T) {
 	}
 	t.Logf("%d bodies, %d of which fail", total, failed)
 }
+
+// A plan that gives up where nothing is wrong costs time, and nothing else would tell.
+func TestPlansGetThroughGoodBodies(t *testing.T) {
+	for _, h := range hots {
+		b := h.body(t)
+		c := b.layout.code
+		for _, p := range []*plan{c.full, c.skim} {
+			b.tree.Reset(b.data)
+			b.dec.start(b.p, c, &b.tree, 8*b.head, 8*len(b.data))
+			if !b.dec.planned(p) {
+				t.Errorf("%s: a plan gives up (skims: %v)", h.message, p.skims)
+			}
+		}
+	}
+}
