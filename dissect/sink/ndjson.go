@@ -243,6 +243,11 @@ func (j *NDJSON) appendLevel(dst []byte, t *schema.Tree, l level) []byte {
 					dst = appendUint(dst, n.Num)
 					continue
 				}
+			case schema.Int:
+				if !f.Symbol && !f.Wide {
+					dst = appendInt(dst, int64(n.Num))
+					continue
+				}
 			case schema.Struct, schema.Array:
 				j.levels = append(j.levels, l)
 				l = below(t, i-1)

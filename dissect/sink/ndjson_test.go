@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -156,6 +157,59 @@ func TestRepeatedNamesBecomeAnArray(t *testing.T) {
 	got := printJSON(t, NDJSONOptions{}, r)
 	if want := `"fields":{"a":[0,2,4],"b":1,"c":3,"value":7},`; !strings.Contains(got, want) {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestNamesRepeatAtAnyDepth(t *testing.T) {
+	r := frame("X", 1, make([]byte, 8))
+	for i, n := range []struct {
+		name string
+		kind schema.ValueKind
+		size int32
+	}{
+		{"list", schema.Array, 8}, {"", schema.Struct, 7},
+		{"a", schema.Uint, 0},
+		{"inner", schema.Struct, 3}, {"b", schema.Array, 0}, {"c", schema.Struct, 0}, {"b", schema.Uint, 0},
+		{"a", schema.Struct, 1}, {"x", schema.Int, 0},
+		{"d", schema.Uint, 0},
+	} {
+		add(r, &schema.Field{Name: n.name}, n.kind, 0, 8, uint64(i))
+		r.Body.Nodes[i].Size = n.size
+	}
+	got := printJSON(t, NDJSONOptions{}, r)
+	if want := `"fields":{"list":[{"a":[2,{"x":8}],"inner":{"b":[[],6],"c":{}}}],"d":9},`; !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A float has its own text whatever was written before it: of another width, or in its place.
+func TestFloatsAreSpelledAsIfTheyWereNew(t *testing.T) {
+	var kept spellings
+	single, double := &schema.Field{Single: true}, &schema.Field{}
+	random := rand.New(rand.NewPCG(1, 2))
+	values := []float64{0, math.Copysign(0, -1), math.NaN(), math.Inf(1), -math.SmallestNonzeroFloat64, -math.MaxFloat64, -1.0000000000000002e-6}
+	for range 4 << spellingBits {
+		values = append(values, float64(float32(random.NormFloat64())), math.Float64frombits(random.Uint64()))
+	}
+	for range 4 * len(values) {
+		v := values[random.IntN(len(values))]
+		for _, f := range []*schema.Field{single, double} {
+			n := &schema.Node{Kind: schema.Float, Field: f, Num: math.Float64bits(v)}
+			want := wantFloat(v, 64)
+			if f.Single {
+				want = wantFloat(float64(float32(v)), 32)
+			}
+			if v = n.Float(); math.IsNaN(v-v) || f.Single && math.IsInf(float64(float32(v)), 0) {
+				want = string(appendJSONFloat(nil, n)) // a word
+			}
+			k := kept.of(n)
+			if k.size == 0 {
+				k.spell(n)
+			}
+			if got := string(k.append(nil)); got != want {
+				t.Fatalf("%x, single %v: got %s, want %s", n.Num, f.Single, got, want)
+			}
+		}
 	}
 }
 

@@ -33,7 +33,10 @@ func (s *spellings) of(n *schema.Node) *spelling {
 }
 
 // spell gives k the text of a node's float.
-func (k *spelling) spell(n *schema.Node) { k.size = uint8(len(appendJSONFloat(k.text[:0], n))) }
+func (k *spelling) spell(n *schema.Node) {
+	var room [64]byte // digits are written eight at a time: more room than the text takes in the end
+	k.size = uint8(copy(k.text[:], appendJSONFloat(room[:0], n)))
+}
 
 // append appends the text.
 func (k *spelling) append(dst []byte) []byte {
