@@ -8,8 +8,8 @@ import (
 )
 
 // A plan is what the decoder follows where nothing is wrong: the fields of a list, and of
-// the structs and switches in it, as one flat list of stages, which one loop goes through.
-// There are two of each list. One makes nodes. The other skims, and has a stage only for
+// the structs and switches in it, as one flat list of stages, which a loop goes through.
+// There are two of each list. One makes nodes (follow). The other skims, and has a stage only for
 // what an expression looks at and for what tells where the next field begins.
 //
 // A plan knows no errors. What it cannot do, above all what does not fit the bytes, it gives
