@@ -1,6 +1,7 @@
 package dissect
 
 import (
+	"hash/crc32"
 	"hash/maphash"
 	"time"
 )
@@ -16,13 +17,17 @@ const copyTime = 100 * time.Millisecond
 // a game. A packet that is not remembered is dissected, and reassembly finds it repeated.
 const copySlots = 1 << 12
 
+// copyWays is how many packets are remembered that would have the same place. Which place that
+// is does not depend on chance: a capture tells the same each time.
+const copyWays = 4
+
 // copySights is on how many places a packet is recognised.
 const copySights = 6
 
 // copies remembers the packets of the last moment. The zero copies is ready.
 type copies struct {
 	seed  maphash.Seed
-	slots []sighting // by hash; nil as long as packets come from one place
+	slots [][copyWays]sighting // by checksum; nil as long as packets come from one place
 }
 
 // sighting is where a packet was seen.
@@ -48,10 +53,21 @@ func (c *copies) again(h *Headers, p *Packet) bool {
 		return false // from one place, for all that the capture tells
 	}
 	if c.slots == nil {
-		c.seed, c.slots = maphash.MakeSeed(), make([]sighting, copySlots)
+		c.seed, c.slots = maphash.MakeSeed(), make([][copyWays]sighting, copySlots/copyWays)
 	}
-	hash := c.hash(h)
-	s := &c.slots[hash%copySlots]
+	hash, slot := c.hash(h)
+	ways := &c.slots[slot%(copySlots/copyWays)]
+	s := &ways[0] // the one of this packet, or the oldest
+	for i := range ways {
+		w := &ways[i]
+		if w.hash == hash {
+			s = w
+			break
+		}
+		if w.time.Before(s.time) {
+			s = w
+		}
+	}
 	if s.hash != hash || p.Time.Sub(s.time).Abs() > copyTime || s.seen == copySights || s.at(at) {
 		*s = sighting{hash: hash, time: p.Time, seen: 1}
 		s.places[0] = at
@@ -72,14 +88,18 @@ func (s *sighting) at(p passage) bool {
 	return false
 }
 
-// hash returns a hash of the innermost IP packet without what a router changes: the time to
-// live and the checksum over it.
-func (c *copies) hash(h *Headers) uint64 {
+// hash returns a hash of the innermost IP packet without what a router changes, which are the
+// time to live and the checksum over it, and a sum that says where it is remembered.
+func (c *copies) hash(h *Headers) (hash uint64, slot uint32) {
 	const lives4, source4, lives6, source6 = 8, 12, 7, 8
 	ip := h.network
 	before, after := ip[:lives4], ip[source4:]
 	if ip[0]>>4 == 6 {
 		before, after = ip[:lives6], ip[source6:]
 	}
-	return maphash.Bytes(c.seed, before) ^ maphash.Bytes(c.seed, after)<<1 ^ uint64(h.Tunnel) ^ uint64(h.Protocol)
+	hash = maphash.Bytes(c.seed, before) ^ maphash.Bytes(c.seed, after)<<1 ^ uint64(h.Tunnel) ^ uint64(h.Protocol)
+	return hash, crc32.Update(crc32.Checksum(before, castagnoli), castagnoli, after)
 }
+
+// castagnoli is the polynomial that processors know.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
