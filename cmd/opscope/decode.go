@@ -220,6 +220,9 @@ func decode(ctx context.Context, s streams, files []string, o *decodeOptions) er
 	if errors.As(err, &e) && e.Error() != "" {
 		return err
 	}
+	if !d.gathered {
+		return err
+	}
 	if e := d.printStatistics(); e != nil {
 		return &exitError{exitInput, fmt.Errorf("output: %w", e)}
 	}
@@ -305,6 +308,7 @@ type decoding struct {
 	text      *sink.Text   // of format text
 	json      *sink.NDJSON // of format json
 	stats     []*statistic
+	gathered  bool       // the statistics have the result of a file
 	intervals *intervals // nil without --every
 	silent    bool       // no heading and no record is printed as files are read
 	several   bool       // files

@@ -168,6 +168,7 @@ func (d *decoding) counts(name string) bool {
 
 // gather hands the result of a file to the statistics.
 func (d *decoding) gather(index int, r *dissect.Result) error {
+	d.gathered = true
 	for _, s := range d.stats {
 		if err := s.take(index, r); err != nil {
 			return err
@@ -178,6 +179,7 @@ func (d *decoding) gather(index int, r *dissect.Result) error {
 
 // join adds what the statistics of another decoding took, each to its own.
 func (d *decoding) join(o *decoding) {
+	d.gathered = d.gathered || o.gathered
 	for i, s := range d.stats {
 		s.join(o.stats[i])
 	}
@@ -208,13 +210,13 @@ func (d *decoding) printStatistics() error {
 // tableWidth returns how wide a table may be, 0 for as wide as it is.
 func (d *decoding) tableWidth() int { return max(0, textWidth(d.width, d.streams.out)) }
 
-// report reads files, and prints a statistic of all, also where one is damaged. Records are
-// not printed.
+// report reads files, and prints a statistic of all, also where one is damaged, but not where
+// there was nothing to read. Records are not printed.
 func (d *decoding) report(ctx context.Context, files []string, s *statistic) error {
 	d.gatherOnly(s)
 	failed := d.files(ctx, d.inputs(files))
 	var e *exitError
-	if errors.As(failed, &e) && e.Error() != "" {
+	if errors.As(failed, &e) && e.Error() != "" || !d.gathered {
 		return failed
 	}
 	if err := d.printLast(s); err != nil {
