@@ -49,7 +49,6 @@ type Hold struct {
 	now      time.Time // running maximum of capture time
 	wall     time.Time // last wall time, zero without
 	closing  bool      // the capture is over: every time is up
-	hasty    bool      // no record waits for its acknowledgement, and none is told of late
 	draining bool
 
 	mostRecords, mostBytes int // in the queue
@@ -285,7 +284,7 @@ func (h *Hold) Resolve(t *Ticket, a Ack, by *Record) {
 	switch {
 	case t.held != nil:
 		t.held.record.Ack = a
-	case t.N > 0 && by != nil && !h.hasty:
+	case t.N > 0 && by != nil:
 		h.announce(t.N, a, by)
 	}
 }
@@ -366,7 +365,7 @@ func (h *Hold) drain() error {
 
 // waits reports whether e has something to wait for.
 func (h *Hold) waits(e *held) bool {
-	return e.deferred != nil || h.limit > 0 && (e.record.Ack.State == AckPending && !h.hasty || e.record.Open)
+	return e.deferred != nil || h.limit > 0 && (e.record.Ack.State == AckPending || e.record.Open)
 }
 
 // giveUp reports whether the oldest, which waits, may not do so any longer.

@@ -55,33 +55,6 @@ func take(h *Hold, name string, n, ms int, state AckState) *Record {
 	return r
 }
 
-// A hasty Hold waits for context and for copies, not for acknowledgements, of which it tells
-// nothing.
-func TestAHastyHoldWaitsForNoAcknowledgement(t *testing.T) {
-	var j journal
-	h := NewHold(&j, DefaultHold)
-	h.hasty = true
-	var ticket Ticket
-	a := take(h, "a", 1, 0, AckPending)
-	h.Follow(a, &ticket)
-	h.Push(a)
-	if got, want := j.text(), "a pending"; got != want {
-		t.Errorf("an acknowledgement would be waited for: got %q, want %q", got, want)
-	}
-	b := take(h, "b", 2, 1, AckNone)
-	h.Resolve(&ticket, Ack{State: AckAcked, By: 2, RTT: time.Millisecond}, b)
-	b.Open = true
-	h.Push(b)
-	h.Push(take(h, "c", 3, 2, AckPending))
-	if got, want := j.text(), ""; got != want {
-		t.Errorf("b is open: got %q, want %q", got, want)
-	}
-	h.Close()
-	if got, want := j.text(), "b none; c pending"; got != want {
-		t.Errorf("at the end: got %q, want %q", got, want)
-	}
-}
-
 func TestHoldKeepsTheOrder(t *testing.T) {
 	var j journal
 	h := NewHold(&j, DefaultHold)

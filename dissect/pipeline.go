@@ -74,7 +74,6 @@ func NewPipeline(sink Sink, o Options) *Pipeline {
 	p.tally.sink = sink
 	p.hold = NewHold(&p.tally, o.Hold)
 	p.hold.Bound(p.limits.HeldRecords, p.limits.HeldBytes)
-	p.hold.hasty = o.Look >= LookKind
 	return p
 }
 

@@ -565,14 +565,17 @@ func (d *Decoder) close(i int) {
 	n.Size = int32(len(d.t.Nodes) - i - 1)
 }
 
-func (d *Decoder) array(o *op, off int) bool {
-	mask, count := uint64(0), int64(0)
-	if o.each != nil {
-		mask = uint64(d.m.eval(o.each).asInt())
-		count = int64(bits.OnesCount64(mask))
-	} else {
-		count = d.m.eval(o.size).asInt()
+// count computes how many elements an array has, and of one for each bit of a number that.
+func (d *Decoder) count(o *op) (count int64, mask uint64) {
+	if o.each == nil {
+		return d.m.eval(o.size).asInt(), 0
 	}
+	mask = uint64(d.m.eval(o.each).asInt())
+	return int64(bits.OnesCount64(mask)), mask
+}
+
+func (d *Decoder) array(o *op, off int) bool {
+	count, mask := d.count(o)
 	if !d.sound() || !d.holds(count, o.minBits) {
 		return false
 	}

@@ -35,16 +35,7 @@ func (d *Decoder) follow(p *plan, times int) (ok bool) {
 				if pos += s.size; pos > end {
 					return false
 				}
-				var top uint64 // its highest bits are the number
-				if s.order == wire.Big {
-					top = wire.High(data, at)
-				} else {
-					top = wire.Low(data, at) << (s.shift & 63)
-				}
-				v := int64(top >> (s.shift & 63))
-				if s.signed {
-					v = int64(top) >> (s.shift & 63)
-				}
+				v := s.number(data, at)
 				nodes = nodes[:k+1]
 				n := &nodes[k]
 				*n = s.node
@@ -155,16 +146,7 @@ func (d *Decoder) skim(p *plan, times int) (ok bool) {
 				if pos = at + s.size; pos > end {
 					return false
 				}
-				var top uint64 // its highest bits are the number
-				if s.order == wire.Big {
-					top = wire.High(data, at)
-				} else {
-					top = wire.Low(data, at) << (s.shift & 63)
-				}
-				v := int64(top >> (s.shift & 63))
-				if s.signed {
-					v = int64(top) >> (s.shift & 63)
-				}
+				v := s.number(data, at)
 				slots[s.slot] = integer(v)
 				if v < s.low || v > s.high {
 					d.check(s.op)
@@ -231,6 +213,20 @@ func (d *Decoder) skim(p *plan, times int) (ok bool) {
 	}
 	d.r.Seek(pos)
 	return pos <= end
+}
+
+// number reads the number of a stage at a bit.
+func (s *stage) number(data []byte, at int) int64 {
+	var top uint64 // its highest bits are the number
+	if s.order == wire.Big {
+		top = wire.High(data, at)
+	} else {
+		top = wire.Low(data, at) << (s.shift & 63)
+	}
+	if s.signed {
+		return int64(top) >> (s.shift & 63)
+	}
+	return int64(top >> (s.shift & 63))
 }
 
 // detour does what is not done in the loop itself, and returns the stage to go on with.
@@ -419,13 +415,7 @@ func (d *Decoder) afford(values int) bool {
 // elements takes an array.
 func (d *Decoder) elements(p *plan, s *stage) bool {
 	o, at := s.op, d.r.Pos()
-	mask, count := uint64(0), int64(0)
-	if o.each != nil {
-		mask = uint64(d.m.eval(o.each).asInt())
-		count = int64(bits.OnesCount64(mask))
-	} else {
-		count = d.m.eval(o.size).asInt()
-	}
+	count, mask := d.count(o)
 	if d.m.failed || count < 0 || count > int64(d.bounds.Values) ||
 		count > d.mostElements(o.minBits) || !d.afford(int(count)*o.full.values) {
 		return false

@@ -190,17 +190,20 @@ type Column struct {
 func (c *Column) Read(data []byte) uint64 { return c.number.Read(data[:c.Size]) }
 
 // Column finds a number in the elements of an array, both by their names. It returns nil where
-// an element tells its own size, or where the number is not one that stands there as it is.
+// the array does not begin with a byte, or not always with the same one, where an element tells
+// its own size, or where the number is not one that stands there as it is.
 func (l *Layout) Column(array, member string) *Column {
 	if l == nil || l.proto != nil {
 		return nil
 	}
-	a := findOp(l.code.ops, array)
-	if a == nil || a.kind != opArray || a.each != nil {
+	i := slices.IndexFunc(l.code.ops, func(o *op) bool { return o.field != nil && o.field.Name == array })
+	if i < 0 || l.code.ops[i].kind != opArray || l.code.ops[i].each != nil {
 		return nil
 	}
+	a := l.code.ops[i]
+	before, placed := fixedSize(l.code.ops[:i])
 	size, fixed := fixedSize(a.body)
-	if !fixed || size%8 != 0 {
+	if !placed || before%8 != 0 || !fixed || size%8 != 0 {
 		return nil
 	}
 	off := 0

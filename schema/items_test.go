@@ -55,6 +55,7 @@ types:
   even: [{a: u4}, {b: u12}, {c: i8}, {d: u16le}]
   odd:  [{a: u4}]
   some: [{a: u8}, {b: u8, if: a == 1}]
+  byte: [{a: u8}]
 packets:
   TEST:
     opcode: 1
@@ -64,6 +65,11 @@ packets:
       - somes: some[2]
       - each:  u8[2]
       - alone: u8
+      - half:  u4
+      - split: byte[2]
+      - other: u4
+      - text:  text(u8)
+      - late:  byte[2]
 `)
 	l := p.Packets[0].Of(Client)[0]
 	data := []byte{0x12, 0x03, 0xff, 0x07, 0x01, 0x45, 0x06, 0x00, 0x08, 0x02}
@@ -76,7 +82,8 @@ packets:
 			t.Errorf("%s: got %#x, want %#x", name, got, want)
 		}
 	}
-	for _, path := range [][2]string{{"evens", "c"}, {"evens", "x"}, {"odds", "a"}, {"somes", "a"}, {"each", "a"}, {"alone", "a"}, {"none", "a"}} {
+	for _, path := range [][2]string{{"evens", "c"}, {"evens", "x"}, {"odds", "a"}, {"somes", "a"}, {"each", "a"}, {"alone", "a"}, {"none", "a"},
+		{"split", "a"}, {"late", "a"}} {
 		if c := l.Column(path[0], path[1]); c != nil {
 			t.Errorf("%v: got %+v", path, c)
 		}

@@ -75,8 +75,12 @@ type batch struct {
 	character, processed *schema.Column // nil for another layout
 }
 
-func batchOf(l *schema.Layout) batch {
-	return batch{l, l.Column("entries", "character_id"), l.Column("entries", "last_processed_input_sequence")}
+// batchIn returns where that is in a layout.
+func (a *answers) batchIn(l *schema.Layout) *batch {
+	if l != a.batch.layout {
+		a.batch = batch{l, l.Column("entries", "character_id"), l.Column("entries", "last_processed_input_sequence")}
+	}
+	return &a.batch
 }
 
 func (b *batch) known() bool { return b.character != nil && b.processed != nil }
@@ -190,7 +194,7 @@ func (a *answers) follow(r *dissect.Record, k *kind, f *piece) {
 			a.moved(r, seq)
 		}
 	case is.part == movesMany:
-		a.movedMany(r, f)
+		a.movedMany(r)
 	case is.part == refuses:
 		a.refused(r, d.Reverse())
 	}
@@ -263,7 +267,7 @@ func (a *answers) moved(r *dissect.Record, seq uint64) {
 }
 
 // movedMany takes a batch, for its entry of the own character.
-func (a *answers) movedMany(r *dissect.Record, f *piece) {
+func (a *answers) movedMany(r *dissect.Record) {
 	if a.c.character == 0 || !a.inputs.Waiting() {
 		return
 	}
@@ -272,18 +276,11 @@ func (a *answers) movedMany(r *dissect.Record, f *piece) {
 	if list < 0 {
 		return
 	}
-	if r.Layout != a.batch.layout {
-		a.batch = batchOf(r.Layout)
-	}
-	if a.batch.known() && r.Err == nil && t.Nodes[list].Off&7 == 0 {
-		if entry := a.batch.entry(t, list, a.c.character); entry != nil {
-			a.moved(r, a.batch.processed.Read(entry))
+	if b := a.batchIn(r.Layout); b.known() {
+		if entry := b.entry(t, list, a.c.character); entry != nil {
+			a.moved(r, b.processed.Read(entry))
 		}
 		return
-	}
-	if t.Nodes[list].Num > 0 { // some are not there
-		t = a.c.entries(r, f)
-		list = t.Field("entries")
 	}
 	for i := list + 1; i < t.Next(list); i = t.Next(i) {
 		if t.Uint(t.Member(i, "character_id")) == a.c.character {

@@ -268,13 +268,13 @@ func (c *conversation) body(r *dissect.Record, f *piece, l *schema.Layout, k *ki
 }
 
 // reads reports whether the session itself looks at the values of a packet. Of a batch it
-// looks at one entry: where a record has room for few, entries finds it.
+// looks at one entry, which it finds in the bytes if they tell where.
 func (c *conversation) reads(p *schema.Packet, l *schema.Layout, k *kind) bool {
 	switch k.role.part {
 	case asks, replies: // they teach, too
 		return true
 	case movesMany:
-		if c.scratch.Look() == dissect.LookNothing {
+		if c.scratch.Look() == dissect.LookNothing || c.scratch.Follows() && !c.answers.batchIn(l).known() {
 			return true
 		}
 	case steers, moves, refuses:
@@ -283,18 +283,6 @@ func (c *conversation) reads(p *schema.Packet, l *schema.Layout, k *kind) bool {
 		}
 	}
 	return p.Secret() || !l.Guessed() && l.FieldAt(portField) != nil
-}
-
-// entries returns a batch with all its entries, of which the record may have the first alone.
-// It is valid until something else is decoded.
-func (c *conversation) entries(r *dissect.Record, f *piece) *schema.Tree {
-	t := &c.scratch.Tree
-	t.Reset(r.Raw)
-	w := &c.scratch.Trial
-	w.State, w.Short = c.state, wire.Malformed
-	// What an error cuts off is not there, as in the record.
-	_ = w.Decode(c.schema, r.Message, r.Layout, t, 8*f.head.Head, 8*len(f.data))
-	return t
 }
 
 // said reports whether a record has a note.

@@ -145,10 +145,10 @@ func play(t *testing.T, s *scene.Scene, x subject, keys uint8) (*dissect.Result,
 		o.Hold = dissect.DefaultHold
 	}
 	out := s.Play(t, o)
-	for _, look := range hastyLooks {
-		hasty := o
-		hasty.Look = look
-		sameButValues(t, s.Play(t, hasty), out)
+	for _, look := range partialLooks {
+		partial := o
+		partial.Look = look
+		sameButValues(t, s.Play(t, partial), out)
 	}
 	byName := func(name string) *schema.Protocol {
 		for _, x := range subjects(t) {

@@ -15,8 +15,8 @@ import (
 	"opscope/schema/wire"
 )
 
-// hastyLooks are those for which not all of a body is made.
-var hastyLooks = []dissect.Look{dissect.LookNothing, dissect.LookOutline}
+// partialLooks are those for which not all of a body is made.
+var partialLooks = []dissect.Look{dissect.LookNothing, dissect.LookOutline}
 
 // sameButValues compares what a run that skims makes of a capture with what one makes that
 // looks at all of it: all but the values is the same.
@@ -54,6 +54,9 @@ func sameKinds(t *testing.T, kinds, full *scene.Output) {
 		g, w := kindOf(got[i]), kindOf(want[i])
 		if !reflect.DeepEqual(g, w) {
 			t.Fatalf("record %d: got %+v, want %+v", i, g, w)
+		}
+		if s := got[i].Ack.State; s != dissect.AckNone {
+			t.Fatalf("record %d: its acknowledgement is %v, though nobody asks for it", i, s)
 		}
 	}
 	sameTables(t, kinds, full)
@@ -142,7 +145,7 @@ func TestSkimmingTellsTheSame(t *testing.T) {
 		}
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			full := look(t, name, dissect.LookWhole)
-			for _, l := range hastyLooks {
+			for _, l := range partialLooks {
 				sameButValues(t, look(t, name, l), full)
 			}
 			sameKinds(t, look(t, name, dissect.LookKind), full)
