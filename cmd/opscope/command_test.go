@@ -111,11 +111,22 @@ func TestUnreadable(t *testing.T) {
 			if name != "no.pcap" {
 				file = writeTemp(t, name, []byte(test.content))
 			}
-			r := opscope(t, "decode", file)
-			if r.code != exitInput || !strings.Contains(r.err, test.want) || !strings.Contains(r.err, name) {
-				t.Errorf("exit code %d, %q; want %d, %q and the name", r.code, r.err, exitInput, test.want)
+			for _, command := range [][]string{{"decode"}, {"decode", "-z", "flows"}, {"opcodes"}, {"flows", "-T", "json"}, {"acks"}, {"tables"}, {"unknown"}} {
+				r := opscope(t, append(command, file)...)
+				if r.code != exitInput || !strings.Contains(r.err, test.want) || !strings.Contains(r.err, name) {
+					t.Errorf("%s: exit code %d, %q; want %d, %q and the name", command, r.code, r.err, exitInput, test.want)
+				}
+				if r.out != "" {
+					t.Errorf("%s: prints %q, and nothing was read", command, r.out)
+				}
 			}
 		})
+	}
+	for _, jobs := range []string{"1", "2"} {
+		one := opscope(t, "opcodes", "-j", jobs, filepath.Join(dir, "no.pcap"), sessionCapture)
+		if want := good(t, "opcodes", sessionCapture); one.code != exitInput || one.out != want {
+			t.Errorf("-j %s beside a capture: exit code %d, got\n%swant\n%s", jobs, one.code, one.out, want)
+		}
 	}
 }
 

@@ -548,6 +548,10 @@ func (d *decoding) file(ctx context.Context, index int, name string) error {
 	}
 	if result != nil {
 		d.told(name, result, err)
+		var foreign *capture.ForeignError
+		if errors.As(err, &foreign) {
+			return err
+		}
 		if e := d.gather(index, result); e != nil {
 			return e
 		}
