@@ -240,7 +240,7 @@ func (s *stream) cut(data []byte, base int64, pieces []piece, more []byte) int {
 		f, err := s.conversation().Cut(s.direction(), data[used:])
 		if err != nil {
 			if s.need = f.Size; err.Kind != wire.Incomplete {
-				s.lose(err)
+				s.lose(s.conversation().Fault(s.direction(), data[used:]))
 			}
 			break
 		}
@@ -622,9 +622,9 @@ func (s *stream) unfinished(short wire.Kind) (doubted bool) {
 		s.emit(f, s.buf, s.base, s.pieces, f.Size-len(s.buf), short)
 		return false
 	}
-	e := *err
-	e.Kind = short
-	s.fault = &e
+	fault := *s.conversation().Fault(s.direction(), s.buf)
+	fault.Kind = short
+	s.fault = &fault
 	s.pass(len(s.buf)) // of which the report shows the start
 	return false
 }

@@ -17,16 +17,15 @@ const (
 // Recognize takes a stream that begins with CP_SOCKET, or holds packets of one sender
 // in a row; a datagram that begins with SP_SEQUENCE, or opens UDP; and text
 // datagrams. Section 2.
-func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
+func (p Protocol) Recognize(w *dissect.Scratch, t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
 	s, err := p.Schema()
 	if err != nil || len(data) == 0 {
 		return schema.AnySender, dissect.Foreign
 	}
-	var w dissect.Scratch
 	if t == schema.TCP {
-		return recognizeStream(s, &w, data)
+		return recognizeStream(s, w, data)
 	}
-	return recognizeDatagram(s, &w, data)
+	return recognizeDatagram(s, w, data)
 }
 
 func recognizeStream(s *schema.Protocol, w *dissect.Scratch, data []byte) (schema.Sender, dissect.Recognition) {
@@ -38,9 +37,10 @@ func recognizeStream(s *schema.Protocol, w *dissect.Scratch, data []byte) (schem
 		}
 	}
 	most := max(s.Limit("resync_server"), s.Limit("resync_client"))
+	enough := int(s.Limit("resync_packets"))
 	for off := range min(int(most)+1, len(data)) {
-		client := believed(walk(s, f, schema.TCP, w, schema.Client, data[off:]), s)
-		server := believed(walk(s, f, schema.TCP, w, schema.Server, data[off:]), s)
+		client := believed(s, f, w, schema.Client, data[off:], enough)
+		server := believed(s, f, w, schema.Server, data[off:], enough)
 		switch {
 		case client && server:
 			return schema.AnySender, dissect.Familiar
@@ -53,9 +53,12 @@ func recognizeStream(s *schema.Protocol, w *dissect.Scratch, data []byte) (schem
 	return schema.AnySender, dissect.Foreign
 }
 
-// believed reports whether a row of packets is enough where no port tells.
-func believed(r run, s *schema.Protocol) bool {
-	return r.whole && r.packets >= int(s.Limit("resync_packets")) && r.kinds >= leastKinds
+// believed reports whether data begins with a row of packets that is enough where no port
+// tells.
+func believed(s *schema.Protocol, f *schema.Framing, w *dissect.Scratch, by schema.Sender, data []byte, enough int) bool {
+	r := measure(s, f, w, by, data, enough)
+	return r.packets == enough && r.kinds >= leastKinds &&
+		convincing(s, f, schema.TCP, w, by, data, r.packets)
 }
 
 func recognizeDatagram(s *schema.Protocol, w *dissect.Scratch, data []byte) (schema.Sender, dissect.Recognition) {
@@ -77,7 +80,7 @@ func recognizeDatagram(s *schema.Protocol, w *dissect.Scratch, data []byte) (sch
 	default:
 		return schema.AnySender, dissect.Foreign
 	}
-	if !walk(s, s.Framing("udp"), schema.UDP, w, by, data).whole {
+	if !walks(s, s.Framing("udp"), schema.UDP, w, by, data) {
 		return schema.AnySender, dissect.Foreign
 	}
 	return by, as
@@ -98,7 +101,7 @@ func textPacket(s *schema.Protocol, data []byte) *schema.Packet {
 // decodesText reports whether a text datagram is read to its end, and can be shown.
 func decodesText(s *schema.Protocol, w *dissect.Scratch, p *schema.Packet, data []byte) bool {
 	w.Tree.Reset(data)
-	w.Trial.State, w.Trial.Short = nil, wire.Malformed
+	w.Trial.Short = wire.Malformed
 	err := w.Trial.Decode(s, p.Name, p.Of(p.From)[0], &w.Tree, 8, 8*len(data))
 	return err == nil && controlsIn(&w.Tree) == 0
 }
