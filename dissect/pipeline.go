@@ -510,9 +510,15 @@ func (r *run) recognizeContent(f *Flow, side reassembly.Side, data []byte) {
 	}
 }
 
-// maxLooks is how many datagrams or chunks may tell nothing before a flow is taken
-// for something else's.
-const maxLooks = 8
+const (
+	// maxLooks is how many datagrams or chunks may tell nothing before a flow is taken
+	// for something else's.
+	maxLooks = 8
+	// leastKept is how many bytes of a connection have to tell nothing, too, so that the
+	// size of its segments does not decide what it is. A protocol's test of a stream
+	// that was joined within a frame needs so many.
+	leastKept = 2 << 10
+)
 
 // decide settles what a flow is by its first bytes, and reports whether it is a
 // protocol's.
@@ -520,6 +526,10 @@ func (r *run) decide(f *Flow, side reassembly.Side, data []byte) bool {
 	if f.state != undecided {
 		return f.state == accepted
 	}
+	if f.looks >= maxLooks && !f.streams[side].grown() {
+		return false
+	}
+	f.looks++
 	if f.protocol == nil || f.evidence < saidEvidence {
 		r.recognizeContent(f, side, data)
 	}
@@ -527,11 +537,11 @@ func (r *run) decide(f *Flow, side reassembly.Side, data []byte) bool {
 		f.state = accepted
 		return true
 	}
-	kept := 0
+	kept, passed := 0, int64(0)
 	for i := range f.streams {
-		kept += len(f.streams[i].buf)
+		kept, passed = kept+len(f.streams[i].buf), passed+f.streams[i].passed
 	}
-	if f.looks++; f.looks >= maxLooks || kept > maxUndecided {
+	if kept > maxUndecided || f.looks >= maxLooks && (f.Transport == schema.UDP || int64(kept)+passed >= leastKept) {
 		r.ignore(f)
 	}
 	return false

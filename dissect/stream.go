@@ -77,6 +77,7 @@ type stream struct {
 	// Until it is known what the flow is.
 	early  []reassembly.Gap
 	passed int64 // bytes kept before them
+	looked int   // bytes of buf that the last look saw
 }
 
 // piece is a run of stream bytes that one packet brought.
@@ -661,8 +662,18 @@ func (s *stream) before(g reassembly.Gap) {
 		return
 	}
 	s.passed += int64(len(s.buf))
-	s.joined = true
+	s.joined, s.looked = true, 0
 	s.clear()
+}
+
+// grown reports whether a stream that told nothing has a quarter more since the last look,
+// and is worth another: so the looks stay few, however small the segments are.
+func (s *stream) grown() bool {
+	if n := len(s.buf); n >= s.looked+s.looked/4 {
+		s.looked = n
+		return true
+	}
+	return false
 }
 
 // begin cuts what was kept until it was known what the flow is.
