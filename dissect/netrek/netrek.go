@@ -8,6 +8,8 @@
 package netrek
 
 import (
+	"math/bits"
+
 	"opscope/dissect"
 	"opscope/schema"
 	"opscope/schema/wire"
@@ -124,9 +126,18 @@ func (c *conversation) stray(d dissect.Direction, data []byte, size int) int {
 // run is a row of packets.
 type run struct {
 	packets   int
-	kinds     int  // different types among them
-	convinced bool // one of them convinces
-	whole     bool // they end where the bytes do, or there are enough
+	size      int       // bytes
+	seen      [4]uint64 // their types
+	convinced bool      // one of them convinces
+	whole     bool      // they end where the bytes do, or there are enough
+}
+
+// kinds returns how many different types there are among the packets.
+func (r *run) kinds() (n int) {
+	for _, word := range r.seen {
+		n += bits.OnesCount64(word)
+	}
+	return n
 }
 
 // run walks packets from the start of data, as many as make a boundary.
@@ -138,31 +149,33 @@ func (c *conversation) run(d dissect.Direction, data []byte) run {
 // walk walks packets of one sender from the start of data, as many as make a
 // boundary.
 func walk(p *schema.Protocol, f *schema.Framing, t schema.Transport, w *dissect.Scratch, by schema.Sender, data []byte) (r run) {
-	enough := int(p.Limit("resync_packets"))
-	var seen [4]uint64 // types
-	for at := 0; r.packets < enough; r.packets++ {
-		if at == len(data) {
+	r.extend(p, f, t, w, by, data)
+	return r
+}
+
+// extend walks as many packets more, behind the row in data.
+func (r *run) extend(p *schema.Protocol, f *schema.Framing, t schema.Transport, w *dissect.Scratch, by schema.Sender, data []byte) {
+	r.whole = false
+	for enough := r.packets + int(p.Limit("resync_packets")); r.packets < enough; r.packets++ {
+		if r.size == len(data) {
 			r.whole = r.packets > 0 && r.convinced
-			return r
+			return
 		}
-		frame, err := f.FindTyped(&w.Trial, p, by, data[at:])
+		next := data[r.size:]
+		frame, err := f.FindTyped(&w.Trial, p, by, next)
 		if err != nil {
-			return r
+			return
 		}
-		switch plausible(p, t, w, by, data[at:at+frame.Size]) {
+		switch plausible(p, t, w, by, next[:frame.Size]) {
 		case dissect.Implausible:
-			return r
+			return
 		case dissect.Convincing:
 			r.convinced = true
 		}
-		if word, bit := &seen[data[at]>>6], uint64(1)<<(data[at]&63); *word&bit == 0 {
-			*word |= bit
-			r.kinds++
-		}
-		at += frame.Size
+		r.seen[next[0]>>6] |= 1 << (next[0] & 63)
+		r.size += frame.Size
 	}
 	r.whole = r.convinced
-	return r
 }
 
 // name names a type for an error.

@@ -10,6 +10,9 @@ const (
 	// leastKinds is how many types a row of packets has that is believed on a port
 	// which tells nothing: a list of small numbers looks like packets of 4 bytes.
 	leastKinds = 3
+	// leastRow is how many bytes a row of fewer types has, of two at least: a server that
+	// greets sends features and lines of text, and in a game its updates may be alike.
+	leastRow = 512
 	// leastDatagram is the least datagram that is believed for its SP_SEQUENCE alone.
 	leastDatagram = 8
 )
@@ -31,16 +34,13 @@ func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, dis
 
 func recognizeStream(s *schema.Protocol, w *dissect.Scratch, data []byte) (schema.Sender, dissect.Recognition) {
 	f := s.Framing("tcp")
-	if data[0] == cpSocket {
-		frame, err := f.FindTyped(&w.Trial, s, schema.Client, data)
-		if err == nil && plausible(s, schema.TCP, w, schema.Client, data[:frame.Size]) == dissect.Convincing {
-			return schema.Client, dissect.Opening
-		}
+	if data[0] == cpSocket && opens(s, f, w, data) {
+		return schema.Client, dissect.Opening
 	}
 	most := max(s.Limit("resync_server"), s.Limit("resync_client"))
 	for off := range min(int(most)+1, len(data)) {
-		client := believed(walk(s, f, schema.TCP, w, schema.Client, data[off:]), s)
-		server := believed(walk(s, f, schema.TCP, w, schema.Server, data[off:]), s)
+		client := believed(s, f, w, schema.Client, data[off:])
+		server := believed(s, f, w, schema.Server, data[off:])
 		switch {
 		case client && server:
 			return schema.AnySender, dissect.Familiar
@@ -53,9 +53,37 @@ func recognizeStream(s *schema.Protocol, w *dissect.Scratch, data []byte) (schem
 	return schema.AnySender, dissect.Foreign
 }
 
-// believed reports whether a row of packets is enough where no port tells.
-func believed(r run, s *schema.Protocol) bool {
-	return r.whole && r.packets >= int(s.Limit("resync_packets")) && r.kinds >= leastKinds
+// opens reports whether a stream begins as a client's does. A client of another version,
+// whom the server turns away, is known by the feature that it names next.
+func opens(s *schema.Protocol, f *schema.Framing, w *dissect.Scratch, data []byte) bool {
+	frame, err := f.FindTyped(&w.Trial, s, schema.Client, data)
+	if err != nil {
+		return false
+	}
+	if plausible(s, schema.TCP, w, schema.Client, data[:frame.Size]) == dissect.Convincing {
+		return true
+	}
+	next := data[frame.Size:]
+	if len(next) == 0 || next[0] != cpFeature {
+		return false
+	}
+	frame, err = f.FindTyped(&w.Trial, s, schema.Client, next)
+	return err == nil && plausible(s, schema.TCP, w, schema.Client, next[:frame.Size]) == dissect.Convincing
+}
+
+// believed reports whether bytes are a row of packets which is enough where no port tells.
+func believed(s *schema.Protocol, f *schema.Framing, w *dissect.Scratch, by schema.Sender, data []byte) bool {
+	r := walk(s, f, schema.TCP, w, by, data)
+	for r.whole && r.packets >= int(s.Limit("resync_packets")) {
+		switch kinds := r.kinds(); {
+		case kinds >= leastKinds || kinds > 1 && r.size >= leastRow:
+			return true
+		case r.size == len(data) || r.size >= leastRow:
+			return false
+		}
+		r.extend(s, f, schema.TCP, w, by, data)
+	}
+	return false
 }
 
 func recognizeDatagram(s *schema.Protocol, w *dissect.Scratch, data []byte) (schema.Sender, dissect.Recognition) {
