@@ -10,9 +10,12 @@ const (
 	// leastKinds is how many types a row of packets has that is believed on a port
 	// which tells nothing: a list of small numbers looks like packets of 4 bytes.
 	leastKinds = 3
-	// leastRow is how many bytes a row of fewer types has, of two at least: a server that
-	// greets sends features and lines of text, and in a game its updates may be alike.
+	// leastRow is how many bytes a row of two types has: the updates of a game may be
+	// alike.
 	leastRow = 512
+	// longestRow is how many packets are looked at for that: enough of 12 bytes, and more
+	// than the lines of text, some twenty, with which a server greets.
+	longestRow = 48
 	// leastDatagram is the least datagram that is believed for its SP_SEQUENCE alone.
 	leastDatagram = 8
 )
@@ -78,7 +81,7 @@ func believed(s *schema.Protocol, f *schema.Framing, w *dissect.Scratch, by sche
 		switch kinds := r.kinds(); {
 		case kinds >= leastKinds || kinds > 1 && r.size >= leastRow:
 			return true
-		case r.size == len(data) || r.size >= leastRow:
+		case r.size == len(data) || r.packets >= longestRow:
 			return false
 		}
 		r.extend(s, f, schema.TCP, w, by, data)
