@@ -526,10 +526,14 @@ func (r *run) decide(f *Flow, side reassembly.Side, data []byte) bool {
 	if f.state != undecided {
 		return f.state == accepted
 	}
-	if f.looks >= maxLooks && !f.streams[side].grown() {
+	// Behind the first looks the next comes when the stream is twice as long, so that
+	// they stay few, however small its segments are.
+	if f.looks >= maxLooks && len(data) < 2*f.streams[side].looked {
 		return false
 	}
-	f.looks++
+	if f.looks++; f.Transport == schema.TCP {
+		f.streams[side].looked = len(data)
+	}
 	if f.protocol == nil || f.evidence < saidEvidence {
 		r.recognizeContent(f, side, data)
 	}
@@ -794,10 +798,21 @@ func by(d Direction) string {
 	return d.Sender().String()
 }
 
-// finish ends the stream of a side, if anybody has begun to read it.
+// finish ends the stream of a side, if anybody has begun to read it, or would now that all
+// of it is there.
 func (f *Flow) finish(side reassembly.Side) {
-	if f.state == accepted && len(f.streams) > 0 {
-		f.streams[side].finish()
+	if len(f.streams) == 0 {
+		return
+	}
+	s := &f.streams[side]
+	if f.state == undecided && len(s.buf) > s.looked {
+		s.looked = 0
+		if f.run.decide(f, side, s.buf) {
+			f.begin(side, f.last)
+		}
+	}
+	if f.state == accepted {
+		s.finish()
 	}
 }
 

@@ -666,16 +666,6 @@ func (s *stream) before(g reassembly.Gap) {
 	s.clear()
 }
 
-// grown reports whether a stream that told nothing has a quarter more since the last look,
-// and is worth another: so the looks stay few, however small the segments are.
-func (s *stream) grown() bool {
-	if n := len(s.buf); n >= s.looked+s.looked/4 {
-		s.looked = n
-		return true
-	}
-	return false
-}
-
 // begin cuts what was kept until it was known what the flow is.
 func (s *stream) begin() {
 	if s.joined {

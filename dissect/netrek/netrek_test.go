@@ -391,8 +391,8 @@ func TestPortThatTellsNothing(t *testing.T) {
 			strings.Repeat("\ns2c SP_MOTD", 9)},
 		"a long greeting": {fromS, []string{strings.Repeat(motd, 20) + pstatus + player}, strings.Repeat("s2c SP_MOTD\n", 20) +
 			"s2c SP_PSTATUS\ns2c SP_PLAYER"},
-		"updates": {fromS, slices.Repeat([]string{player + you() + player}, 12),
-			"s2c SP_PLAYER\ns2c SP_YOU +struct_size_differs\ns2c SP_PLAYER" + strings.Repeat("\ns2c SP_PLAYER\ns2c SP_YOU\ns2c SP_PLAYER", 11)},
+		"updates": {fromS, slices.Repeat([]string{player + you() + player}, 18),
+			"s2c SP_PLAYER\ns2c SP_YOU +struct_size_differs\ns2c SP_PLAYER" + strings.Repeat("\ns2c SP_PLAYER\ns2c SP_YOU\ns2c SP_PLAYER", 17)},
 		"a list of numbers": {fromC, slices.Repeat([]string{speed, direction}, 50), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
