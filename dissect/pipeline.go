@@ -489,25 +489,43 @@ func (r *run) recognizePort(f *Flow) {
 	}
 }
 
-// recognizeContent offers the first bytes of a flow to each protocol.
+// recognizeContent offers the first bytes of a flow to each protocol, first to that of its
+// port. A port is a guess: where its protocol knows nothing of a stream, another one has it
+// whose session begins so.
 func (r *run) recognizeContent(f *Flow, side reassembly.Side, data []byte) {
+	if f.protocol != nil {
+		by, as := r.recognize(f.protocol, f.Transport, data)
+		if as != Foreign {
+			f.setSender(side, by)
+			return
+		}
+		if f.Transport != schema.TCP || r.options.Only != nil || r.assigned(f) {
+			return
+		}
+	}
 	for _, p := range r.options.Protocols {
-		if f.protocol != nil && f.protocol != p {
+		if p == f.protocol {
 			continue
 		}
 		by, as := r.recognize(p, f.Transport, data)
-		if as == Foreign {
+		if as == Foreign || f.protocol != nil && as != Opening {
 			continue
 		}
-		f.protocol = p
-		switch by {
-		case schema.Client:
-			f.setClient(side, saidEvidence)
-		case schema.Server:
-			f.setClient(side.Peer(), saidEvidence)
+		if f.protocol != nil {
+			f.port = r.names[f.protocol]
+			f.forgetPort()
 		}
+		f.protocol = p
+		f.setSender(side, by)
 		return
 	}
+}
+
+// assigned reports whether the user has given a port of the flow to a protocol.
+func (r *run) assigned(f *Flow) bool {
+	return slices.ContainsFunc(r.options.Assigned, func(a Assignment) bool {
+		return a.Transport == f.Transport && (a.Port == f.Ends[0].Port() || a.Port == f.Ends[1].Port())
+	})
 }
 
 const (
@@ -688,6 +706,9 @@ func (f *Flow) begin(side reassembly.Side, now time.Time) {
 		reason := "syn"
 		if !f.opened {
 			reason = "joined mid-stream"
+		}
+		if f.port != "" {
+			reason += ", on a port of " + f.port
 		}
 		r.open(f.protocol, f, &carrier, !f.opened, reason)
 	}
