@@ -77,6 +77,7 @@ type stream struct {
 	// Until it is known what the flow is.
 	early  []reassembly.Gap
 	passed int64 // bytes kept before them
+	looked int   // bytes of buf that the last look saw
 }
 
 // piece is a run of stream bytes that one packet brought.
@@ -668,7 +669,7 @@ func (s *stream) before(g reassembly.Gap) {
 		return
 	}
 	s.passed += int64(len(s.buf))
-	s.joined = true
+	s.joined, s.looked = true, 0
 	s.clear()
 }
 

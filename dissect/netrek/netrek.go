@@ -130,6 +130,7 @@ func (c *conversation) stray(d dissect.Direction, data []byte, size int) int {
 // row is packets that stand in a row.
 type row struct {
 	packets int
+	size    int  // bytes
 	kinds   int  // different types among them
 	whole   bool // they end where the bytes do, or there are enough
 }
@@ -151,17 +152,18 @@ func walks(p *schema.Protocol, f *schema.Framing, t schema.Transport, w *dissect
 // to as many as are enough.
 func measure(p *schema.Protocol, f *schema.Framing, w *dissect.Scratch, by schema.Sender, data []byte, enough int) (r row) {
 	var seen [4]uint64 // types
-	for len(data) > 0 && r.packets < enough {
-		frame, err := f.FindTyped(&w.Trial, p, by, data)
+	for r.size < len(data) && r.packets < enough {
+		next := data[r.size:]
+		frame, err := f.FindTyped(&w.Trial, p, by, next)
 		if err != nil {
-			return r
+			return
 		}
-		if word, bit := &seen[data[0]>>6], uint64(1)<<(data[0]&63); *word&bit == 0 {
+		if word, bit := &seen[next[0]>>6], uint64(1)<<(next[0]&63); *word&bit == 0 {
 			*word |= bit
 			r.kinds++
 		}
 		r.packets++
-		data = data[frame.Size:]
+		r.size += frame.Size
 	}
 	r.whole = true
 	return r
