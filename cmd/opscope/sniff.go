@@ -341,6 +341,7 @@ func (x *sniffing) record() error {
 	if stop.Packets > 0 {
 		x.packetLimit = stop.Packets
 	}
+	stop.Packets = x.packetLimit // the file is ahead of what is decoded
 	if x.write == "" {
 		if len(x.rotate) > 0 || stop.Bytes > 0 || stop.Files > 0 {
 			return usage("-b, -a filesize and -a files are about the files of -w, which is not there")
