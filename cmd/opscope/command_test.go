@@ -570,7 +570,7 @@ func TestExamples(t *testing.T) {
 			runExample(t, line)
 		}
 	}
-	visit(newRoot(streams{}))
+	visit(newRoot(streams{}, nil))
 }
 
 // likeRepository goes to a directory that has what the repository has, and takes what

@@ -139,7 +139,10 @@ func listDevices(s streams) error {
 		}
 		rows = append(rows, []string{number, d.Name, d.State, strings.Join(d.Addresses, " ")})
 	}
-	return sink.WriteTable(s.out, []string{"number", "name", "state", "addresses"}, rows)
+	if err := sink.WriteTable(s.out, []string{"number", "name", "state", "addresses"}, rows); err != nil {
+		return outputError(err)
+	}
+	return nil
 }
 
 // sniffing is a capture on interfaces, with what becomes of its packets.

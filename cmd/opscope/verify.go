@@ -430,7 +430,10 @@ func listRules(s streams, protocol string) error {
 		}
 		rows = append(rows, []string{r.ID, severity, r.Confidence.String(), sentence, r.Source})
 	}
-	return sink.WriteTable(s.out, []string{"rule", "severity", "confidence", "what holds", "source"}, rows)
+	if err := sink.WriteTable(s.out, []string{"rule", "severity", "confidence", "what holds", "source"}, rows); err != nil {
+		return outputError(err)
+	}
+	return nil
 }
 
 // printer prints single records as decode does.
