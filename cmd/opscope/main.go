@@ -232,7 +232,7 @@ func argsBetween(least, most int) cobra.PositionalArgs {
 // argumentsOf returns the arguments in the usage line of a command.
 func argumentsOf(c *cobra.Command) string {
 	if _, words, ok := strings.Cut(c.Use, " "); ok {
-		return words
+		return strings.TrimPrefix(words, "[flags] ")
 	}
 	return "no arguments"
 }

@@ -184,12 +184,12 @@ func (o *verifyOptions) settings() (*verify.Settings, error) {
 	var settings verify.Settings
 	for _, text := range o.rules {
 		if err := settings.Change(text); err != nil {
-			return nil, usage("--rule %w", err)
+			return nil, usage("--rule: %w", err)
 		}
 	}
 	for _, text := range o.waivers {
 		if err := settings.Waive(text); err != nil {
-			return nil, usage("--waive %w", err)
+			return nil, usage("--waive: %w", err)
 		}
 	}
 	return &settings, nil
