@@ -23,6 +23,7 @@ func TestSessionUsage(t *testing.T) {
 			want string
 		}{
 			{nil, "no session to " + command + "\ntry: opscope " + command + " 1 FILE"},
+			{[]string{"0", lossyCapture}, `"0" is no number of a session, which comes before the files` + "\ntry: opscope " + command + " 1 FILE"},
 			{[]string{lossyCapture}, `"` + lossyCapture + `" is no number of a session, which comes before the files` + "\ntry: opscope " + command + " 1 " + lossyCapture},
 			{[]string{"0", lossyCapture}, `"0" is no number`},
 			{[]string{"-1", lossyCapture}, "unknown shorthand flag"},
