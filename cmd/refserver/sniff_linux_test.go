@@ -957,6 +957,7 @@ func TestSniffProgress(t *testing.T) {
 func TestSniffMerged(t *testing.T) {
 	l := newLAN(t)
 	sniff := l.sniff("-i", "veth0", "-w", l.file("own"), "tcp or udp")
+	all := l.sniff("-i", "any", "tcp or udp")
 	var server net.Listener
 	l.within(0, func() (err error) {
 		server, err = net.Listen("tcp", l.address(0)+":0")
@@ -983,6 +984,11 @@ func TestSniffMerged(t *testing.T) {
 	}
 	transfer()
 	sniff.until("merges segments")
+	all.until("try: ethtool -K veth0 ") // and not any, which it does not know
+	all.signal(os.Interrupt)
+	if code := all.end(); code != exitDone {
+		t.Errorf("that of all interfaces ends with %d", code)
+	}
 	merged := l.socket(1, 9)
 	raw, err := merged.(*net.UDPConn).SyscallConn()
 	if err != nil {
