@@ -66,6 +66,7 @@ A picture has names of messages, and no values.`,
 		}
 		f.AddFlag(x)
 	})
+	completeFlags(c)
 	return c
 }
 

@@ -103,9 +103,6 @@ not start, or the interface went away.`,
 	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
 	completeFlags(c)
-	if err := c.RegisterFlagCompletionFunc("rules", cobra.FixedCompletions(verify.Protocols(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // no such flag: the line above is wrong
-	}
 	return c
 }
 
