@@ -16,7 +16,6 @@ type channel struct {
 	flow   *dissect.Flow
 	client *dissect.SequenceStream
 	server *dissect.SequenceStream
-	joined bool   // nothing of the server's count is known yet
 	last   uint64 // of the server
 	late   bool   // the receiver ignores what follows, up to the next sequence
 }
@@ -29,9 +28,6 @@ const (
 	// a new count, unless the last one is about to wrap. Section 11, item 7.
 	restartAfter  = 64
 	restartBefore = 65000
-	// A sequence so far above the last one is still a newer one: the receiver compares
-	// them as they are, and knows a wrap by a last one that is about to. Section 7.
-	farAhead = 1 << 15
 )
 
 // channel returns what is known of a flow's sequences.
@@ -47,7 +43,6 @@ func (c *conversation) channel(f *dissect.Flow) *channel {
 	rules := dissect.Rules{Serial: reassembly.Serial{Modulus: 1 << 16}, Start: 1, Delivery: dissect.Latest}
 	ch := &channel{
 		flow:   f,
-		joined: c.session.Joined,
 		client: dissect.NewSequenceStream(c.session.Hold(), rules, true),
 		server: dissect.NewSequenceStream(c.session.Hold(), rules, c.session.Joined),
 	}
@@ -169,7 +164,7 @@ func (c *conversation) sequence(r *dissect.Record, d *dissect.Datagram, ch *chan
 	case d.Direction == dissect.ServerToClient && r.Opcode == spUDPReply && off == 0:
 		if reply, _ := r.Body.Value("reply"); reply == udpVerify {
 			ch.server.Reset(false)
-			ch.last, ch.joined = 0, false
+			ch.last = 0
 		}
 	case d.Direction == dissect.ServerToClient && r.Opcode == spSequence:
 		ch.counted(r, rest)
@@ -189,11 +184,6 @@ func (ch *channel) counted(r *dissect.Record, rest []byte) {
 		ch.server.Reset(false)
 		r.Note("sequence_restarted", "after "+strconv.FormatUint(ch.last, 10))
 	}
-	if seq >= ch.last+farAhead && !ch.joined {
-		ch.server.Reset(true)
-		r.Note("sequence_gap", "sequences "+strconv.FormatUint(ch.last+1, 10)+" to "+strconv.FormatUint(seq-1, 10)+" not seen")
-	}
-	ch.joined = false
 	r.Envelope.Seq = int(seq)
 	stale := ch.server.Sent(r, seq, rest, dissect.NoCopy) == dissect.Stale
 	if ch.late = stale; !stale {
