@@ -189,6 +189,7 @@ type run struct {
 	found    []*Session
 	carriers []int
 	spare    [][]byte
+	buffered int // bytes in the buffers of streams
 	frame    Frame
 	arrived  Datagram
 	scratch  Scratch
@@ -563,10 +564,19 @@ func (r *run) decide(f *Flow, side reassembly.Side, data []byte) bool {
 	for i := range f.streams {
 		kept, passed = kept+len(f.streams[i].buf), passed+f.streams[i].passed
 	}
-	if kept > maxUndecided || f.looks >= maxLooks && (f.Transport == schema.UDP || int64(kept)+passed >= leastKept) {
+	if kept > maxUndecided || f.looks >= maxLooks && (f.Transport == schema.UDP || int64(kept)+passed >= leastKept) || kept > 0 && r.full() {
 		r.ignore(f)
 	}
 	return false
+}
+
+// full reports whether the streams have as much in their buffers as they may, and counts it.
+func (r *run) full() bool {
+	if r.buffered <= r.limits.BufferedBytes {
+		return false
+	}
+	r.summary.reached(LimitBufferedBytes, 1)
+	return true
 }
 
 // ignore counts a flow of no known protocol, and looks at it no more.

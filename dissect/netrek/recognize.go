@@ -23,16 +23,15 @@ const (
 // Recognize takes a stream that begins with CP_SOCKET, or holds packets of one sender
 // in a row; a datagram that begins with SP_SEQUENCE, or opens UDP; and text
 // datagrams. Section 2.
-func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
+func (p Protocol) Recognize(w *dissect.Scratch, t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
 	s, err := p.Schema()
 	if err != nil || len(data) == 0 {
 		return schema.AnySender, dissect.Foreign
 	}
-	var w dissect.Scratch
 	if t == schema.TCP {
-		return recognizeStream(s, &w, data)
+		return recognizeStream(s, w, data)
 	}
-	return recognizeDatagram(s, &w, data)
+	return recognizeDatagram(s, w, data)
 }
 
 func recognizeStream(s *schema.Protocol, w *dissect.Scratch, data []byte) (schema.Sender, dissect.Recognition) {
@@ -41,9 +40,10 @@ func recognizeStream(s *schema.Protocol, w *dissect.Scratch, data []byte) (schem
 		return schema.Client, dissect.Opening
 	}
 	most := max(s.Limit("resync_server"), s.Limit("resync_client"))
+	enough := int(s.Limit("resync_packets"))
 	for off := range min(int(most)+1, len(data)) {
-		client := believed(s, f, w, schema.Client, data[off:])
-		server := believed(s, f, w, schema.Server, data[off:])
+		client := believed(s, f, w, schema.Client, data[off:], enough)
+		server := believed(s, f, w, schema.Server, data[off:], enough)
 		switch {
 		case client && server:
 			return schema.AnySender, dissect.Familiar
@@ -74,19 +74,20 @@ func opens(s *schema.Protocol, f *schema.Framing, w *dissect.Scratch, data []byt
 	return err == nil && plausible(s, schema.TCP, w, schema.Client, next[:frame.Size]) == dissect.Convincing
 }
 
-// believed reports whether bytes are a row of packets which is enough where no port tells.
-func believed(s *schema.Protocol, f *schema.Framing, w *dissect.Scratch, by schema.Sender, data []byte) bool {
-	r := walk(s, f, schema.TCP, w, by, data)
-	for r.whole && r.packets >= int(s.Limit("resync_packets")) {
-		switch kinds := r.kinds(); {
-		case kinds >= leastKinds || kinds > 1 && r.size >= leastRow:
-			return true
+// believed reports whether data begins with a row of packets which is enough where no port
+// tells: so many, or more of them.
+func believed(s *schema.Protocol, f *schema.Framing, w *dissect.Scratch, by schema.Sender, data []byte, enough int) bool {
+	for most := enough; ; most += enough {
+		r := measure(s, f, w, by, data, most)
+		switch {
+		case !r.whole || r.packets < enough:
+			return false
+		case r.kinds >= leastKinds || r.kinds > 1 && r.size >= leastRow:
+			return convincing(s, f, schema.TCP, w, by, data, enough) && convincing(s, f, schema.TCP, w, by, data, r.packets)
 		case r.size == len(data) || r.packets >= longestRow:
 			return false
 		}
-		r.extend(s, f, schema.TCP, w, by, data)
 	}
-	return false
 }
 
 func recognizeDatagram(s *schema.Protocol, w *dissect.Scratch, data []byte) (schema.Sender, dissect.Recognition) {
@@ -108,7 +109,7 @@ func recognizeDatagram(s *schema.Protocol, w *dissect.Scratch, data []byte) (sch
 	default:
 		return schema.AnySender, dissect.Foreign
 	}
-	if !walk(s, s.Framing("udp"), schema.UDP, w, by, data).whole {
+	if !walks(s, s.Framing("udp"), schema.UDP, w, by, data) {
 		return schema.AnySender, dissect.Foreign
 	}
 	return by, as
@@ -129,7 +130,7 @@ func textPacket(s *schema.Protocol, data []byte) *schema.Packet {
 // decodesText reports whether a text datagram is read to its end, and can be shown.
 func decodesText(s *schema.Protocol, w *dissect.Scratch, p *schema.Packet, data []byte) bool {
 	w.Tree.Reset(data)
-	w.Trial.State, w.Trial.Short = nil, wire.Malformed
+	w.Trial.Short = wire.Malformed
 	err := w.Trial.Decode(s, p.Name, p.Of(p.From)[0], &w.Tree, 8, 8*len(data))
 	return err == nil && controlsIn(&w.Tree) == 0
 }
