@@ -288,6 +288,20 @@ func (m *Redactor) undecoded(r *Record, fields []*schema.Field) {
 			continue
 		}
 		m.hideRest(r, failed)
+		if r.Err != nil && !holds(&r.Body, f) {
+			m.hideUnmatched(r)
+		}
+	}
+}
+
+// hideUnmatched hides the fields that nobody knows of a record that went wrong before a
+// masked field was found: they may be what is in it, taken for tags.
+func (m *Redactor) hideUnmatched(r *Record) {
+	for i := range r.Body.Nodes {
+		if f := r.Body.Nodes[i].Field; f != nil && f.Mark == schema.Unmatched {
+			m.repeats = append(m.repeats, i)
+			m.hide(r, i)
+		}
 	}
 }
 

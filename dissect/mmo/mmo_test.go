@@ -3,6 +3,7 @@ package mmo_test
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -229,6 +230,30 @@ func TestJoinedInsideAFrame(t *testing.T) {
 	for _, r := range out.Frames() {
 		if r.Direction == dissect.UnknownDirection || r.Err != nil {
 			t.Errorf("%s", scene.Line(r))
+		}
+	}
+}
+
+// A stream that was joined where nobody knows the layouts is believed at a longer row of
+// several packets; not at one of the same packet, nor where it is no Protocol Buffers.
+func TestJoinedAmongUnknownLayouts(t *testing.T) {
+	monster := []string{frame(0x0243, varint(1, 7), text(2, "\x0d\x00\x00\x80\x3f")), frame(0x0244, varint(2, 7), varint(3, 26)), frame(0x0246, varint(1, 7))}
+	for name, c := range map[string]struct {
+		frames []string
+		want   int
+	}{
+		"several packets":     {slices.Repeat(monster, 2), 6},
+		"too few":             {monster, 0},
+		"one packet":          {slices.Repeat(monster[:1], 12), 0},
+		"no Protocol Buffers": {slices.Repeat([]string{frame(0x0243, "\x07\x00"), frame(0x0244, "\x07\x00"), frame(0x0246, "\x07\x00")}, 4), 0},
+	} {
+		g := &game{}
+		g.tcp = g.TCP("10.0.0.2:50111", "10.0.0.1:41000")
+		for _, f := range c.frames {
+			g.tcp.Send(fromS, f)
+		}
+		if got := g.Play(t, known).Frames(); len(got) != c.want || c.want > 0 && got[0].Direction != dissect.ServerToClient {
+			t.Errorf("%s: got\n%s", name, scene.Lines(got))
 		}
 	}
 }

@@ -15,6 +15,10 @@ const (
 	// leastLate is the same for a row that begins somewhere in the bytes, of which there
 	// are many to begin at.
 	leastLate = 4
+	// leastGuessed is how many frames in a row are believed of which no layout is known, as
+	// far as they tell anything, and leastKinds how many packets are among them.
+	leastGuessed = 6
+	leastKinds   = 3
 	// maxLate is how far into the bytes a row may begin: within a frame of usual size.
 	maxLate = 1 << 10
 )
@@ -86,32 +90,38 @@ func hasText(t *schema.Tree) bool {
 }
 
 // chain walks whole frames of one side from the start of data: at least so many, one of
-// which is convincing.
+// which is convincing, or a longer row of several packets.
 func chain(s *schema.Protocol, f *schema.Framing, w *dissect.Scratch, data []byte, least int) (schema.Sender, bool) {
-	by, convinced := schema.AnySender, 0
-	for n := 0; ; n++ {
-		if n >= least {
-			return by, convinced > 0 && by != schema.AnySender
-		}
+	by, convinced := schema.AnySender, false
+	var room [leastGuessed]uint64
+	kinds := room[:0]
+	for n := 1; n <= leastGuessed; n++ {
 		head, err := f.Cut(data)
 		if err != nil || head.Size > maxFrame {
-			return by, false
+			break
 		}
 		p := s.Packet(head.Opcode, by, schema.TCP)
 		if p == nil {
-			return by, false
+			break
 		}
 		switch plausible(s, w, schema.TCP, by, data[:head.Size]) {
 		case dissect.Implausible:
 			return by, false
 		case dissect.Convincing:
-			convinced++
+			convinced = true
 		}
 		if p.From != schema.AnySender {
 			by = p.From
 		}
+		if head.Size > head.Head && !slices.Contains(kinds, head.Opcode) {
+			kinds = append(kinds, head.Opcode)
+		}
+		if by != schema.AnySender && (n >= least && convinced || n == leastGuessed && len(kinds) >= leastKinds) {
+			return by, true
+		}
 		data = data[head.Size:]
 	}
+	return by, false
 }
 
 // recognizeDatagram takes a datagram whose size is its own, with a packet that travels

@@ -121,6 +121,7 @@ func garbled() *scene.Scene {
 		c.Open()
 		c.Send(fromC, frame(0x0201, "\x0a\x7f", secret))
 		c.Send(fromC, frame(0x0201, "\x08\x01\x0b", secret), frame(0x0201, "\x0f", secret))
+		c.Send(fromC, frame(0x0201, "\x0d\x01\x02\x03\x04", text(9, secret), "\x0f"), frame(0x0201, "\x4b", text(9, secret), "\x4c\x0f"))
 		c.Send(fromC, frame(0x0101, "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", secret), frame(0x0101, "\x0a\x7f", secret))
 		c.Send(fromC, frame(0x0101, text(1, "alice"), text(2, secret))[:18])
 		c.Lose(fromC, "something")
