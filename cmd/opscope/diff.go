@@ -128,6 +128,9 @@ func (o *diffOptions) transcribe(ctx context.Context, s streams, name string) (t
 		return nil, false, err
 	}
 	err = d.files(ctx, []string{name})
+	if ctx.Err() != nil { // the rest of it may be the same
+		return nil, false, &exitError{exitInput, context.Cause(ctx)}
+	}
 	if !d.gathered { // nothing of it could be read: that is not what was said
 		return nil, false, cmp.Or(err, error(&exitError{exitInput, errors.New("")}))
 	}

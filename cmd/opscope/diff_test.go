@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -128,6 +129,23 @@ func TestDiffExitCodes(t *testing.T) {
 		} else if slices.Contains(test.args, empty) && r.out != "" {
 			t.Errorf("%s: differs from nothing by\n%s", name, r.out)
 		}
+	}
+}
+
+// TestDiffInterrupted: what was not read is no difference, and is kept by no transcript.
+func TestDiffInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errInterrupted)
+	golden := filepath.Join(t.TempDir(), "golden.txt")
+	for _, args := range [][]string{{loginCapture, loginCapture}, {"--golden", golden, "--update", loginCapture}} {
+		var out, messages bytes.Buffer
+		code := run(ctx, append([]string{"diff"}, args...), streams{strings.NewReader(""), &out, &messages})
+		if code != exitInput || out.Len() > 0 || messages.String() != "opscope: interrupted\n" {
+			t.Errorf("diff %v: exit code %d\n%s%s", args, code, &out, &messages)
+		}
+	}
+	if _, err := os.Stat(golden); err == nil {
+		t.Error("there is a transcript")
 	}
 }
 
