@@ -58,7 +58,7 @@ type Redactor struct {
 	spans    []Span   // bytes of Raw, one behind the other
 	found    []Span   // bytes that repeat a secret of the session
 	places   []Span   // all of found, one behind the other
-	repeats  []int    // nodes that do, in their order
+	repeats  []int    // nodes that do, or are masked for another reason, in their order
 	words    [][2]int // masked values as text, in text
 	text     []byte
 	bytes    []byte // scratch
@@ -81,6 +81,7 @@ func (m *Redactor) Prepare(r *Record) {
 	}
 	m.prepareRest(r)
 	m.spans = joined(m.spans)
+	slices.Sort(m.repeats)
 }
 
 // joined returns spans in their order, with those that overlap or touch as one.
