@@ -13,7 +13,7 @@ import (
 const (
 	DefaultHold = 2 * time.Second // twice the longest retry timer of the protocols here
 	HoldRecords = 65536           // records and places
-	HoldBytes   = 12 << 20        // bytes copied, bytes of datagrams that wait, and decoded nodes
+	HoldBytes   = 10 << 20        // bytes copied, bytes of datagrams that wait, and decoded nodes
 )
 
 // nodeBytes is what one node of a tree counts against HoldBytes.
