@@ -87,7 +87,7 @@ func collect() {
 }
 
 // heapGoal leaves room for the program itself below 64 MiB.
-const heapGoal = 36 << 20
+const heapGoal = 35 << 20
 
 // afterCollection calls f after each collection of garbage.
 func afterCollection(f func()) {

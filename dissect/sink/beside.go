@@ -21,13 +21,13 @@ type Beside struct {
 	err     error       // the sink's first
 }
 
-// A batch is full when it has so many records, or when these keep so many bytes: some tenths
-// of a millisecond's work, of which waking the other side is a small part. With three of them
+// A batch is full when it has so many records, or when these keep so many bytes: about a
+// millisecond's work, of which waking the other side is a small part. With three of them
 // one is filled, one is written, and one is on the way.
 const (
 	batches      = 3
-	batchRecords = 256
-	batchBytes   = 128 << 10
+	batchRecords = 512
+	batchBytes   = 256 << 10
 )
 
 // batch is records on their way to the sink. It comes back with the sink's error.
