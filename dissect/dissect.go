@@ -143,7 +143,7 @@ type Envelope struct {
 var NoEnvelope = Envelope{Mode: -1, Seq: -1, Length: -1}
 
 // Record is one line of output: a decoded frame, or something that happened. It
-// is reused; a sink that keeps one copies it.
+// is reused; a sink that keeps one copies it, or has it retained.
 type Record struct {
 	Type      Type
 	Direction Direction
@@ -198,6 +198,8 @@ type Record struct {
 	Code           string // state of the session, or code of the event
 	Text           string
 	Client, Server netip.AddrPort
+
+	home *held // where it is in a Hold; nil for a copy
 }
 
 // Acks is what an acknowledgement names.

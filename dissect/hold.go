@@ -13,7 +13,7 @@ import (
 const (
 	DefaultHold = 2 * time.Second // twice the longest retry timer of the protocols here
 	HoldRecords = 65536           // records and places
-	HoldBytes   = 12 << 20        // bytes copied, bytes of datagrams that wait, and decoded nodes
+	HoldBytes   = 10 << 20        // bytes copied, bytes of datagrams that wait, and decoded nodes
 )
 
 // nodeBytes is what one node of a tree counts against HoldBytes.
@@ -33,7 +33,8 @@ const nodeBytes = 48
 //
 // A Hold owns its records. Take hands one out, Push or Fill takes it back, and
 // between the two it may borrow the bytes of a packet: only what stays in the
-// queue is copied. Records are numbered as they leave, so that N rises.
+// queue is copied, or what the sink retains. Records are numbered as they leave, so that N
+// rises.
 //
 // The limit counts in capture time, of which the Hold sees the running maximum,
 // and where the caller uses Expire in wall time too. It counts from the arrival
@@ -47,7 +48,7 @@ type Hold struct {
 	runs  int          // of sequences, of all streams
 
 	now      time.Time // running maximum of capture time
-	wall     time.Time // last wall time, zero without
+	wall     moment    // last wall time, 0 without
 	closing  bool      // the capture is over: every time is up
 	draining bool
 
@@ -96,16 +97,18 @@ type HoldStats struct {
 // stands together.
 type held struct {
 	prev, next *held
-	deferred   Deferred  // what waits here; nil for a record
-	since      time.Time // capture time of its arrival
-	wall       time.Time // wall time of its arrival, zero when not known
-	weight     int       // counted against HoldBytes
-	serial     uint64    // tells one use from the next; 0 for a free one
+	deferred   Deferred // what waits here; nil for a record
+	since      moment   // capture time of its arrival
+	wall       moment   // wall time of its arrival, 0 when not known
+	weight     int      // counted against HoldBytes
+	serial     uint64   // tells one use from the next; 0 for a free one
 	ticket     *Ticket
 	after      *held // acknowledgements to follow it, by next
 	nodes      *slab[schema.Node]
 	copies     *slab[byte]
+	owner      *Hold
 	kept       bool // nodes and bytes are in the arenas
+	retained   bool // by the sink
 
 	record Record
 }
@@ -323,12 +326,13 @@ func (h *Hold) Advance(t time.Time) error {
 // caller that reads from a live source calls it now and then; records count as
 // arrived at the call before.
 func (h *Hold) Expire(wall time.Time) error {
-	if h.wall.IsZero() {
+	now := momentOf(wall)
+	if h.wall == 0 {
 		for e := h.root.next; e != &h.root; e = e.next {
-			e.wall = wall
+			e.wall = now
 		}
 	}
-	h.wall = wall
+	h.wall = now
 	return h.drain()
 }
 
@@ -338,7 +342,7 @@ func (h *Hold) Close() error {
 	h.closing = true
 	h.drain()
 	h.closing = false
-	h.now, h.wall = time.Time{}, time.Time{}
+	h.now, h.wall = time.Time{}, 0
 	return h.err
 }
 
@@ -373,7 +377,7 @@ func (h *Hold) giveUp(e *held) bool {
 	switch {
 	case h.closing:
 		e.record.unacknowledged()
-	case h.now.Sub(e.since) >= h.limit, !e.wall.IsZero() && h.wall.Sub(e.wall) >= h.limit:
+	case momentOf(h.now)-e.since >= moment(h.limit), e.wall != 0 && h.wall-e.wall >= moment(h.limit):
 		e.record.unacknowledged()
 		h.stats.Expired++
 	case h.records > h.mostRecords:
@@ -436,7 +440,7 @@ func (h *Hold) putAll(e, at *held) {
 
 // link puts e into the queue in front of at, whose age it has if that is a place.
 func (h *Hold) link(e, at *held) {
-	e.since, e.wall = h.now, h.wall
+	e.since, e.wall = momentOf(h.now), h.wall
 	if at != &h.root {
 		e.since, e.wall = at.since, at.wall
 	}
@@ -466,11 +470,37 @@ func (h *Hold) release(e *held) {
 	}
 	if e.ticket != nil {
 		e.ticket.N = r.N
+		e.ticket.held, e.ticket = nil, nil
 	}
 	if h.err == nil {
 		h.err = h.sink.Write(r)
 	}
-	h.recycle(e)
+	if !e.retained {
+		h.recycle(e)
+	}
+}
+
+// Retain is for a sink that is given r: until Done, r stays as it is, and another goroutine may
+// read it. It returns how many bytes r keeps meanwhile. It is false, and r is valid during the
+// call only, where no Hold hands r over: one that was copied, or that waits in the queue.
+// Retain and Done are called on the goroutine of the run.
+func (r *Record) Retain() (bytes int, ok bool) {
+	e := r.home
+	if e == nil || &e.record != r || e.next != nil {
+		return 0, false
+	}
+	if !e.kept {
+		e.owner.keep(e)
+	}
+	r.Secrets = r.Secrets.Now()
+	e.retained = true
+	return e.weight, true
+}
+
+// Done ends what Retain has begun.
+func (r *Record) Done() {
+	r.home.retained = false
+	r.home.owner.recycle(r.home)
 }
 
 // see moves the capture time on. It never goes back.
@@ -537,7 +567,7 @@ func (h *Hold) take() *held {
 		h.trees = h.trees[:last]
 	}
 	r.clear()
-	r.Head.Nodes, r.Body.Nodes = head, body
+	r.Head.Nodes, r.Body.Nodes, r.home = head, body, e
 	return e
 }
 
@@ -545,7 +575,7 @@ func (h *Hold) take() *held {
 func (h *Hold) more() {
 	made := new([heldTogether]held)
 	for i := range made {
-		made[i].next = h.free
+		made[i].owner, made[i].next = h, h.free
 		h.free = &made[i]
 	}
 	h.freeCount += len(made)

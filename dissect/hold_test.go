@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"opscope/schema"
 	"opscope/schema/wire"
@@ -258,6 +260,17 @@ func TestHoldEvictsWhenThereAreTooManyBytes(t *testing.T) {
 	}
 }
 
+// Records that are made together fill what the runtime has for memory of that size, 32 KiB,
+// and take no more; a node takes what it counts for.
+func TestHoldKnowsHowLargeThingsAre(t *testing.T) {
+	if size, one := heldTogether*unsafe.Sizeof(held{}), unsafe.Sizeof(held{}); size > 32<<10 || size+one <= 32<<10 {
+		t.Errorf("%d records of %d bytes do not fill 32 KiB", heldTogether, one)
+	}
+	if got := unsafe.Sizeof(schema.Node{}); got != nodeBytes {
+		t.Errorf("a node takes %d bytes, and counts for %d", got, nodeBytes)
+	}
+}
+
 // TestHoldKeepsWhatRecordsHave has one large record among many small ones go through the
 // queue, again and again: the memory of it is not that of each.
 func TestHoldKeepsWhatRecordsHave(t *testing.T) {
@@ -427,6 +440,109 @@ func TestHeldRecordOwnsItsBytes(t *testing.T) {
 	clear(packet)
 	if !slices.Equal(r.Raw, want[:1]) || !slices.Equal(r.Body.Data, want[:13]) {
 		t.Errorf("raw %x, data %x; want %x, %x", r.Raw, r.Body.Data, want[:1], want[:13])
+	}
+}
+
+// retainer is a sink that retains the records that it is given, and counts their bytes.
+type retainer struct {
+	records []*Record
+	bytes   int
+}
+
+func (k *retainer) Write(r *Record) error {
+	bytes, ok := r.Retain()
+	if !ok {
+		return errors.New("a record that a hold hands over cannot be retained")
+	}
+	k.records = append(k.records, r)
+	k.bytes += bytes
+	return nil
+}
+
+func (k *retainer) Flush() error { return nil }
+
+// What a sink retains stays as it was when it was handed over, whether it has waited in the
+// queue or not: its bytes, its values, its notes, and which secrets were known. It is used
+// again only when the sink is done with it.
+func TestRetainedRecordsStayAsTheyAre(t *testing.T) {
+	var k retainer
+	h := NewHold(&k, DefaultHold)
+	var secrets Secrets
+	secrets.Add([]byte("known before"))
+	packet := []byte("............")
+	var ticket Ticket
+	const count = 3 * heldTogether
+	for i := range count {
+		state := AckNone
+		if i%3 == 0 {
+			state = AckPending
+		}
+		r := take(h, "a", i, i, state)
+		copy(packet, fmt.Sprintf("bytes %6d", i))
+		r.Raw, r.Rest, r.Secrets = packet, packet[6:], &secrets
+		r.Body.Data = r.Raw
+		r.Body.Nodes = append(r.Body.Nodes, schema.Node{Kind: schema.Uint, Num: uint64(i), Len: 8})
+		r.Err = &wire.Error{Offset: i}
+		r.Note("code", strconv.Itoa(i))
+		h.Follow(r, &ticket)
+		h.Push(r)
+		if state == AckPending {
+			h.Resolve(&ticket, Ack{State: AckAcked, By: i}, nil)
+		}
+		clear(packet)
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	secrets.Add([]byte("learned later"))
+	h.Resolve(&ticket, Ack{State: AckIgnored}, nil) // of a record that is out
+	if len(k.records) != count || ticket.N != count {
+		t.Fatalf("%d records, the last with ticket %d, want %d", len(k.records), ticket.N, count)
+	}
+	if want := count * (12 + 6 + nodeBytes); k.bytes != want {
+		t.Errorf("they keep %d bytes, want %d", k.bytes, want)
+	}
+	seen := map[*Record]bool{}
+	for i, r := range k.records {
+		text := fmt.Sprintf("bytes %6d", i)
+		if string(r.Raw) != text || string(r.Rest) != text[6:] || string(r.Body.Data) != text || r.N != i+1 || r.Packets[0] != i ||
+			r.Body.Nodes[0].Num != uint64(i) || r.Err.Offset != i || r.Notes[0].Text != strconv.Itoa(i) || r.Ack.State == AckIgnored {
+			t.Fatalf("record %d is %+v", i, r)
+		}
+		if !r.Secrets.Within("known before") || r.Secrets.Within("learned later") {
+			t.Fatalf("record %d knows %q", i, r.Secrets.Values())
+		}
+		if seen[r] {
+			t.Fatalf("record %d is used twice", i)
+		}
+		seen[r] = true
+	}
+	for _, r := range k.records {
+		r.Done()
+	}
+	if got := h.Take(); !seen[got] {
+		t.Error("a record that is done with is not used again")
+	}
+}
+
+// A record that no Hold hands over is not retained: one that somebody has kept, one that is a
+// copy, one that waits, and one of no Hold.
+func TestOnlyWhatAHoldHandsOverIsRetained(t *testing.T) {
+	var k retainer
+	h := NewHold(&k, DefaultHold)
+	r := take(h, "a", 1, 0, AckPending)
+	h.Push(r)
+	h.Push(take(h, "b", 1, 0, AckNone))
+	var kept Kept
+	kept.Keep(r)
+	assigned := *r
+	for name, r := range map[string]*Record{"kept": kept.Record(), "copied": &assigned, "waiting": r, "of no hold": {}} {
+		if _, ok := r.Retain(); ok {
+			t.Errorf("a record that is %s was retained", name)
+		}
+	}
+	if err := h.Close(); err != nil || len(k.records) != 2 {
+		t.Errorf("%d records were retained, want 2: %v", len(k.records), err)
 	}
 }
 

@@ -26,6 +26,7 @@ func (k *Kept) Keep(r *Record) {
 	after := rest + len(r.Rest)
 
 	k.record = *r
+	k.record.home = nil
 	k.record.Packets = append(packets, r.Packets...)
 	k.record.Notes = append(notes, r.Notes...)
 	k.record.Body = schema.Tree{Nodes: append(nodes, r.Body.Nodes...), Data: k.bytes[:raw:raw]}

@@ -669,9 +669,8 @@ func (r *run) carrier(f *Flow) *Carrier {
 
 // reuse ends a connection whose endpoints begin another one, and returns that.
 func (r *run) reuse(f *Flow, h *Headers) *Flow {
-	for i := range f.streams {
-		f.streams[i].finish()
-	}
+	f.finish(0)
+	f.finish(1)
 	f.done = true
 	if s := f.Session; s != nil && !s.has(schema.TCP) {
 		r.close(s, r.carrier(f), "port reused")

@@ -24,10 +24,17 @@ type Secrets struct {
 	// Most is how many values are kept; the oldest makes room. 0 is the default.
 	Most int
 
+	*known // nil as long as there are no values
+	now    *Secrets
+}
+
+// known is values, and how they are found. It does not change: whoever learns another value
+// makes it anew.
+type known struct {
 	values   [][]byte // in the order in which they came
 	forms    [][]byte // of all values, what to look for
-	search   *search  // nil as long as there are no values
 	shortest int
+	search
 }
 
 // search is what a search looks up, for forms cut to the length of the shortest.
@@ -54,12 +61,23 @@ const (
 // Span is a range of bytes: from From, up to and without To.
 type Span struct{ From, To int }
 
+// Now returns what is known by now, which learns nothing more; nil for nil.
+func (s *Secrets) Now() *Secrets {
+	if s == nil {
+		return nil
+	}
+	if n := s.now; n == nil || n.known != s.known || n.Anywhere != s.Anywhere {
+		s.now = &Secrets{Anywhere: s.Anywhere, Most: s.Most, known: s.known}
+	}
+	return s.now
+}
+
 // Empty reports whether there is nothing to look for.
-func (s *Secrets) Empty() bool { return s == nil || len(s.forms) == 0 }
+func (s *Secrets) Empty() bool { return s == nil || s.known == nil }
 
 // Values returns the values, in the order in which they came, borrowed.
 func (s *Secrets) Values() [][]byte {
-	if s == nil {
+	if s.Empty() {
 		return nil
 	}
 	return s.values
@@ -68,14 +86,14 @@ func (s *Secrets) Values() [][]byte {
 // Add takes a value, which is copied. It reports whether another one had to make room
 // for it.
 func (s *Secrets) Add(value []byte) (evicted bool) {
-	if len(value) < leastSecret || slices.ContainsFunc(s.values, func(v []byte) bool { return bytes.Equal(v, value) }) {
+	values := s.Values()
+	if len(value) < leastSecret || slices.ContainsFunc(values, func(v []byte) bool { return bytes.Equal(v, value) }) {
 		return false
 	}
-	if evicted = len(s.values) >= cmp.Or(s.Most, maxSecrets); evicted {
-		s.values = slices.Delete(s.values, 0, 1)
+	if evicted = len(values) >= cmp.Or(s.Most, maxSecrets); evicted {
+		values = values[1:]
 	}
-	s.values = append(s.values, bytes.Clone(value))
-	s.compile()
+	s.known = compile(append(slices.Clip(values), bytes.Clone(value)))
 	return evicted
 }
 
@@ -108,32 +126,27 @@ func content(b []byte, n *schema.Node) []byte {
 	return b
 }
 
-// compile makes the forms and the table of the search anew.
-func (s *Secrets) compile() {
-	s.forms = s.forms[:0]
-	for _, v := range s.values {
-		s.forms = appendForms(s.forms, v)
+// compile makes the forms of values, and the table of the search.
+func compile(values [][]byte) *known {
+	k := &known{values: values, shortest: maxShift}
+	for _, v := range values {
+		k.forms = appendForms(k.forms, v)
 	}
-	s.shortest = maxShift
-	for _, f := range s.forms {
-		s.shortest = min(s.shortest, len(f))
+	for _, f := range k.forms {
+		k.shortest = min(k.shortest, len(f))
 	}
-	if s.search == nil {
-		s.search = new(search)
+	last := k.shortest - 2 // where the last pair of a form's head begins
+	for i := range k.shift {
+		k.shift[i] = uint8(last + 1)
 	}
-	shift, pairs := &s.search.shift, &s.search.pairs
-	clear(pairs[:])
-	last := s.shortest - 2 // where the last pair of a form's head begins
-	for i := range shift {
-		shift[i] = uint8(last + 1)
-	}
-	for _, f := range s.forms {
+	for _, f := range k.forms {
 		for at := range last + 1 {
 			h := pair(f[at], f[at+1])
-			shift[h] = min(shift[h], uint8(last-at))
-			pairs[h>>6] |= 1 << (h & 63)
+			k.shift[h] = min(k.shift[h], uint8(last-at))
+			k.pairs[h>>6] |= 1 << (h & 63)
 		}
 	}
+	return k
 }
 
 func pair(a, b byte) int { return (int(a)<<3 ^ int(b)) & (shiftSize - 1) }
@@ -230,7 +243,7 @@ func (s *Secrets) WithinBytes(data []byte) bool {
 
 // find returns where the first value from an index on is, and its length; 0 without one.
 func find[T string | []byte](s *Secrets, data T, from int) (at, n int) {
-	last, shift, pairs := s.shortest-2, &s.search.shift, &s.search.pairs
+	last, shift, pairs := s.shortest-2, &s.shift, &s.pairs
 	for some := from + last; some+1 < len(data); some += last + 1 { // a form covers one of these pairs
 		if h := pair(data[some], data[some+1]); pairs[h>>6]>>(h&63)&1 == 0 {
 			continue

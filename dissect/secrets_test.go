@@ -43,6 +43,34 @@ func TestSecretsAreFound(t *testing.T) {
 	}
 }
 
+// What Secrets were at some time finds what it found then, also when the oldest value has made
+// room. It is made once, as long as nothing is learned.
+func TestSecretsOfNowLearnNothing(t *testing.T) {
+	s := Secrets{Most: 2}
+	s.Add([]byte("hunter2"))
+	s.Add([]byte("swordfish"))
+	then := s.Now()
+	s.Add([]byte("open sesame"))
+	for _, c := range []struct {
+		text      string
+		then, now bool
+	}{{"hunter2", true, false}, {"swordfish", true, true}, {"open sesame", false, true}} {
+		if got := then.Within(c.text); got != c.then {
+			t.Errorf("then %q was found: %v, want %v", c.text, got, c.then)
+		}
+		if got := s.Within(c.text); got != c.now {
+			t.Errorf("now %q is found: %v, want %v", c.text, got, c.now)
+		}
+	}
+	if now := s.Now(); now == then || now != s.Now() {
+		t.Error("want other Secrets when something was learned, and the same as long as nothing is")
+	}
+	s.Anywhere = true
+	if !s.Now().Anywhere {
+		t.Error("Anywhere is not known")
+	}
+}
+
 // The search finds what a plain one finds.
 func TestSecretsSearch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

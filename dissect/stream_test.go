@@ -566,6 +566,22 @@ func TestPortReuse(t *testing.T) {
 	}
 }
 
+// The ports of a connection that nobody has recognised yet, and that has bytes, are reused.
+func TestPortReuseOfWhatIsNotRecognised(t *testing.T) {
+	s := &scene.Scene{}
+	c := s.TCP("10.0.0.2:50111", "10.0.0.1:9999")
+	c.Open()
+	c.Send(fromC, "?")
+	c.Next = [2]uint32{900000, 900007}
+	c.Open()
+	c.Send(fromC, "?")
+	out := s.Play(t, known)
+	scene.Want(t, out.Records, "")
+	if got := out.Result.Summary.OtherFlows; got != 2 {
+		t.Errorf("%d flows of something else, want 2", got)
+	}
+}
+
 // B05, B07.
 func TestSYNOfTheSameConnection(t *testing.T) {
 	t.Run("again", func(t *testing.T) {

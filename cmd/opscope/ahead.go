@@ -18,7 +18,7 @@ import (
 // prints is the same however many these are, so that it uses all cores unless told.
 func jobsFlag(f *pflag.FlagSet, o *decodeOptions) {
 	o.spread = true
-	f.IntVarP(&o.jobs, "jobs", "j", 0, "read up to `N` files at a time, 0 for as many as there are cores; the output is the same, in the order of the files")
+	f.IntVarP(&o.jobs, "jobs", "j", 0, "use up to `N` cores, 0 for all: so many files are read at a time; the output is the same, in the order of the files")
 }
 
 // jobsFor returns how many files are read at a time: one where what is printed of a file
@@ -27,13 +27,24 @@ func jobsFlag(f *pflag.FlagSet, o *decodeOptions) {
 func (d *decoding) jobsFor(files []string) int {
 	switch {
 	case !d.spread || d.count > 0 || d.saving != nil || d.wants != nil || d.intervals != nil || d.format == "table",
-		slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.join == nil }),
-		slices.ContainsFunc(files, func(name string) bool { return name == "-" || readOnce(name) }):
+		slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.join == nil }), slices.ContainsFunc(files, comesThrough):
 		return 1
 	case d.jobs == 0:
 		return min(len(files), runtime.GOMAXPROCS(0))
 	}
 	return min(len(files), d.jobs)
+}
+
+// comesThrough reports whether a file comes through a pipe.
+func comesThrough(name string) bool { return name == "-" || readOnce(name) }
+
+// overlaps reports whether records are written on another core than the one that decodes,
+// where there is one and files are read in turn. It pays for NDJSON; a line of text is written
+// in little more time than it takes to hand a record over. Nobody may be waiting for a record,
+// at a terminal or behind a pipe that brings something now and then.
+func (d *decoding) overlaps(files []string) bool {
+	return d.spread && d.jobs != 1 && runtime.GOMAXPROCS(0) > 1 && d.format == "json" &&
+		!d.silent && d.saving == nil && !d.immediate() && !slices.ContainsFunc(files, comesThrough)
 }
 
 // further is how many files may be begun, for each that is read at a time, before the one

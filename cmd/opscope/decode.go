@@ -80,7 +80,8 @@ standard input. It also reads its own NDJSON back.
 
 A directory stands for the captures in it and below it, in the order of their names;
 what is none is passed over. A pattern in quotes stands for what it matches. Several
-files are decoded at a time, as -j says, and shown in their order.
+files are decoded at a time, as -j says, and shown in their order. Of one file, NDJSON is
+written on another core than the one that decodes, unless -j is 1.
 
 A protocol is recognised by its port, then by what its flows begin with; -d gives
 it another port, --protocol every flow.
@@ -244,6 +245,7 @@ func (d *decoding) files(ctx context.Context, files []string) error {
 // inTurn reads files one after the other. It reports whether one could not be read as a
 // whole; an error ends the run.
 func (d *decoding) inTurn(ctx context.Context, files []string) (damaged bool, err error) {
+	d.overlap = d.overlaps(files)
 	for i, name := range files {
 		switch e := d.one(ctx, i, name); {
 		case d.over || errors.Is(e, errEnough) || errors.Is(e, errInterrupted):
@@ -309,6 +311,7 @@ type decoding struct {
 	wants     func(*dissect.Record) bool // says which records there are; nil for all
 	selection
 	over     bool             // records were shown, though the run goes on
+	overlap  bool             // records are written on another core than the one that decodes
 	saving   *saving          // nil without -w
 	refused  map[string]error // why some inputs are no files that can be read
 	progress *progress        // nil where nobody is told
@@ -382,7 +385,7 @@ func (d *decoding) outlet() error {
 func (d *decoding) textOptions() (o sink.TextOptions, err error) {
 	o = sink.TextOptions{
 		Verbosity: min(d.verbose, 2), Hex: d.hex, Time: d.times, Width: textWidth(d.width, d.streams.out), Privacy: d.privacy(),
-		Sides: d.sides, Immediate: isTerminal(d.streams.out) || d.buffered, Schema: d.schemaOf,
+		Sides: d.sides, Immediate: d.immediate(), Schema: d.schemaOf,
 	}
 	if d.full {
 		o.Verbosity = 2
@@ -390,6 +393,9 @@ func (d *decoding) textOptions() (o sink.TextOptions, err error) {
 	o.Color, err = useColor(d.color, d.streams.out)
 	return o, err
 }
+
+// immediate reports whether each record is written at once.
+func (d *decoding) immediate() bool { return isTerminal(d.streams.out) || d.buffered }
 
 // secretsShown warns of output that gives secrets away.
 const secretsShown = "opscope: passwords and tokens are shown as they are; do not hand the output on"
@@ -481,7 +487,7 @@ func (d *decoding) Write(r *dissect.Record) error {
 }
 
 // Flush writes out what is buffered.
-func (d *decoding) Flush() error { return d.out.Flush() }
+func (d *decoding) Flush() error { return d.window.Sink.Flush() }
 
 // heading says which of several files comes now.
 func (d *decoding) heading(name string) error {
@@ -620,7 +626,23 @@ func (d *decoding) packets(ctx context.Context, src dissect.Source, index int, s
 	if d.intervals != nil {
 		src = &timed{src, d.intervals, p, index}
 	}
+	if d.overlap {
+		return d.overlapped(func() (*dissect.Result, error) { return p.Run(ctx, src) })
+	}
 	return p.Run(ctx, src)
+}
+
+// overlapped has records written on another core while a file is decoded. An error of the
+// output ends the run some records later than it would on one core.
+func (d *decoding) overlapped(run func() (*dissect.Result, error)) (*dissect.Result, error) {
+	beside := sink.NewBeside(d.out)
+	d.window.Sink = beside
+	result, err := run()
+	d.window.Sink = d.out
+	if e := beside.Close(); err == nil {
+		err = e
+	}
+	return result, err
 }
 
 func (d *decoding) pipelineOptions(hold time.Duration, live bool, index int) dissect.Options {

@@ -72,9 +72,9 @@ func main() {
 // collect sets the pace of collecting garbage, unless GOGC does. The first time waits for a
 // heap of 16 MiB, where the runtime would begin at 4: most of that is there when the first
 // record is shown, it is not garbage, and going through it takes a fifth of the time that a
-// small capture does. From then on the heap may grow to heapGoal, by a tenth at least and to
+// small capture does. From then on the heap may grow to heapGoal, by a twentieth at least and to
 // twice its size at most: a long capture makes little garbage, so that a small heap costs little.
-// One that is larger anyway, as with very many connections, grows by half.
+// One that is twice as large, as with very many connections, grows by half.
 func collect() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -84,8 +84,8 @@ func collect() {
 	afterCollection(func() {
 		metrics.Read(live)
 		n := int(live[0].Value.Uint64())
-		pace := min(max(100*(heapGoal-n)/n, 10), 100)
-		if n > heapGoal {
+		pace := min(max(100*(heapGoal-n)/n, 5), 100)
+		if n > 2*heapGoal {
 			pace = 50
 		}
 		debug.SetGCPercent(pace)
@@ -93,7 +93,7 @@ func collect() {
 }
 
 // heapGoal leaves room for the program itself below 64 MiB.
-const heapGoal = 38 << 20
+const heapGoal = 35 << 20
 
 // afterCollection calls f after each collection of garbage.
 func afterCollection(f func()) {

@@ -161,7 +161,7 @@ func (d *decoding) columnsOut(immediate bool) (dissect.Sink, error) {
 func (d *decoding) writeTo(out dissect.Sink) { d.out, d.window.Sink = out, out }
 
 func (d *decoding) separate() error {
-	if err := d.out.Flush(); err != nil {
+	if err := d.Flush(); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(d.streams.out, "--")

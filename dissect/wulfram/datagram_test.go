@@ -247,6 +247,31 @@ func TestPeerRestarts(t *testing.T) {
 	}
 }
 
+// The streams of a peer that starts again are numbered the same way each time.
+func TestStreamsOfARestartAreNumberedInOrder(t *testing.T) {
+	const first, count = 0x35, 8
+	var pairs []scene.Pair
+	for op := range count {
+		pairs = append(pairs, scene.Pair{Opcode: first + op, Mode: 1})
+	}
+	p := begin()
+	for _, clock := range []int{500, 10} {
+		p.client(scene.Handshake(clock, nil, pairs...))
+		for op := range count {
+			p.client(scene.Sequenced(byte(first+op), 1, "\x00\x00\x00\x07"))
+		}
+	}
+	var streams []int
+	for _, r := range p.Play(t, known).Frames() {
+		if r.Session == 2 && r.Envelope.Seq == 1 {
+			streams = append(streams, r.Stream)
+		}
+	}
+	if len(streams) != count || !slices.IsSorted(streams) {
+		t.Errorf("got streams %v, want %d in order", streams, count)
+	}
+}
+
 // A handshake that the network brought late is no restart.
 func TestHandshakesOutOfOrder(t *testing.T) {
 	p := begin()

@@ -1,6 +1,9 @@
 package wulfram
 
 import (
+	"maps"
+	"slices"
+
 	"opscope/dissect"
 	"opscope/reassembly"
 	"opscope/schema"
@@ -187,7 +190,7 @@ func (h *half) stream(op byte) *dissect.SequenceStream {
 // restart begins every stream anew.
 func (h *half) restart() {
 	h.restarted, h.former, h.sent, h.rejoin = false, nil, false, false
-	for _, s := range h.streams {
-		s.Reset(false)
+	for _, key := range slices.Sorted(maps.Keys(h.streams)) { // each takes the next number
+		h.streams[key].Reset(false)
 	}
 }
