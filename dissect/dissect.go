@@ -267,8 +267,9 @@ type Protocol interface {
 	// Schema returns the protocol's layouts.
 	Schema() (*schema.Protocol, error)
 	// Recognize judges the first bytes that one side of a flow sent, of a stream or
-	// a datagram: whether they are this protocol's, and which side sends them.
-	Recognize(t schema.Transport, data []byte) (schema.Sender, Recognition)
+	// a datagram: whether they are this protocol's, and which side sends them. Most flows are
+	// nobody's, so that it is to say no soon. It decodes with w, which keeps no state.
+	Recognize(w *Scratch, t schema.Transport, data []byte) (schema.Sender, Recognition)
 	// Open begins a session.
 	Open(s *Session) Conversation
 }
@@ -286,10 +287,13 @@ const (
 // Conversation is what a protocol knows of one session. Its methods are called
 // in the order of the capture; what they are given is borrowed.
 type Conversation interface {
-	// Cut finds one frame at the start of data, as schema.Framing.Find does. Of one
-	// that is incomplete it tells the size, once that is there; that error may be one
-	// and the same each time.
+	// Cut finds one frame at the start of data, as schema.Framing.Cut does. Of one
+	// that is incomplete it tells the size, once that is there. The error may be one and
+	// the same each time, and tell no more than its kind: it is asked for at each byte where
+	// a boundary is looked for.
 	Cut(d Direction, data []byte) (schema.Frame, *wire.Error)
+	// Fault says why Cut has just found no whole frame at the start of data.
+	Fault(d Direction, data []byte) *wire.Error
 	// Doubt judges whether a whole frame was none, by what is known to follow it, which
 	// may be nothing, or what there is of one that nothing follows. The error says so; a
 	// boundary is looked for inside the frame.

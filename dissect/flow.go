@@ -80,6 +80,7 @@ type Flow struct {
 	run      *run
 	key      flowKey
 	protocol Protocol
+	port     string // name of the protocol that has its port, where it is another one's
 	state    flowState
 	client   int8 // the client's side, -1 while unknown
 	evidence evidence
@@ -130,6 +131,23 @@ func (f *Flow) setClient(side reassembly.Side, e evidence) {
 		return
 	}
 	f.client, f.evidence = int8(side), e
+}
+
+// setSender settles the roles by who sent what a side has sent, unless either may.
+func (f *Flow) setSender(side reassembly.Side, by schema.Sender) {
+	switch by {
+	case schema.Client:
+		f.setClient(side, saidEvidence)
+	case schema.Server:
+		f.setClient(side.Peer(), saidEvidence)
+	}
+}
+
+// forgetPort takes back the roles that the ports made likely.
+func (f *Flow) forgetPort() {
+	if f.evidence == portEvidence {
+		f.client, f.evidence = -1, noEvidence
+	}
 }
 
 // ends returns the endpoints of client and server; the first end stands for the

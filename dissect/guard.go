@@ -42,6 +42,7 @@ type guarded struct {
 	Conversation
 	run      *run
 	protocol string
+	fault    *wire.Error // of the last Cut, if it panicked
 }
 
 // converse opens a conversation, behind the guard if there is one.
@@ -77,7 +78,7 @@ func (g guardedPeers) Connects(f *Flow) (connects bool) {
 	return g.Conversation.(Connector).Connects(f)
 }
 
-// recognize asks a protocol what first bytes are to it.
+// recognize asks a protocol what first bytes are to it, of which nothing is known.
 func (r *run) recognize(p Protocol, t schema.Transport, data []byte) (by schema.Sender, as Recognition) {
 	if r.options.Guard {
 		defer func() {
@@ -87,7 +88,8 @@ func (r *run) recognize(p Protocol, t schema.Transport, data []byte) (by schema.
 			}
 		}()
 	}
-	return p.Recognize(t, data)
+	r.scratch.Trial.State, r.scratch.Trial.Envelope = nil, nil
+	return p.Recognize(&r.scratch, t, data)
 }
 
 // caught notes a panic of the conversation.
@@ -129,15 +131,31 @@ func place() string {
 	}
 }
 
-// Cut finds nothing where it panics, so that a boundary is looked for behind.
+// Cut finds nothing where it panics, so that a boundary is looked for behind. Fault says so.
 func (g *guarded) Cut(d Direction, data []byte) (f schema.Frame, err *wire.Error) {
+	g.fault = nil
 	defer func() {
 		if v := recover(); v != nil {
 			g.caught(v, g.run.packets)
-			f, err = schema.Frame{}, &wire.Error{Layer: g.protocol, Path: "envelope", Want: "a frame", Got: "a defect at " + g.run.lastDefect}
+			g.fault = &wire.Error{Layer: g.protocol, Path: "envelope", Want: "a frame", Got: "a defect at " + g.run.lastDefect}
+			f, err = schema.Frame{}, g.fault
 		}
 	}()
 	return g.Conversation.Cut(d, data)
+}
+
+// Fault tells of the defect where it, or the Cut before it, panics.
+func (g *guarded) Fault(d Direction, data []byte) (err *wire.Error) {
+	defer func() {
+		if v := recover(); v != nil {
+			g.caught(v, g.run.packets)
+			err = &wire.Error{Layer: g.protocol, Path: "envelope", Want: "an error", Got: "a defect at " + g.run.lastDefect}
+		}
+	}()
+	if g.fault != nil {
+		return g.fault
+	}
+	return g.Conversation.Fault(d, data)
 }
 
 // Doubt doubts nothing where it panics.

@@ -34,9 +34,9 @@ func (p defective) fail(method string) {
 	}
 }
 
-func (p defective) Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
+func (p defective) Recognize(w *dissect.Scratch, t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
 	p.fail("Recognize")
-	return p.Protocol.Recognize(t, data)
+	return p.Protocol.Recognize(w, t, data)
 }
 
 func (p defective) Open(s *dissect.Session) dissect.Conversation {
@@ -47,6 +47,11 @@ func (p defective) Open(s *dissect.Session) dissect.Conversation {
 func (c *defectiveConversation) Cut(d dissect.Direction, data []byte) (schema.Frame, *wire.Error) {
 	c.p.fail("Cut")
 	return c.Conversation.Cut(d, data)
+}
+
+func (c *defectiveConversation) Fault(d dissect.Direction, data []byte) *wire.Error {
+	c.p.fail("Fault")
+	return c.Conversation.Fault(d, data)
 }
 
 func (c *defectiveConversation) Doubt(d dissect.Direction, frame, after []byte) *wire.Error {
@@ -155,7 +160,7 @@ func TestADefectInADatagram(t *testing.T) {
 
 // Wherever a protocol fails, the run ends as it should, and says so.
 func TestADefectAnywhere(t *testing.T) {
-	for _, method := range []string{"Recognize", "Open", "Cut", "Doubt", "Plausible", "Claim", "Tables", "Frame", "Datagram"} {
+	for _, method := range []string{"Recognize", "Open", "Cut", "Fault", "Doubt", "Plausible", "Claim", "Tables", "Frame", "Datagram"} {
 		t.Run(method, func(t *testing.T) {
 			o := known
 			o.Guard = true

@@ -23,6 +23,10 @@ type Limits struct {
 	// ResyncBytes without a boundary, beyond those of the frames found since, make a
 	// stream one that is only counted.
 	ResyncBytes int
+	// BufferedBytes is how much all streams may have of what is not cut yet. Beyond that, a
+	// connection of which nobody knows what it is counts as something else, and a stream that
+	// looks for a boundary keeps nothing to look on in.
+	BufferedBytes int
 	// Fragments is how many datagrams may wait for the rest of their IP fragments, and
 	// FragmentBytes how much.
 	Fragments, FragmentBytes int
@@ -47,8 +51,8 @@ type Limits struct {
 var DefaultLimits = Limits{
 	Flows: MaxFlows, Sessions: maxSessions,
 	StreamBytes: reassembly.DefaultHeldBytes, StreamSegments: reassembly.DefaultHeldSegments, TotalBytes: reassembly.DefaultTotalBytes,
-	ResyncBytes: giveUpAfter,
-	Fragments:   reassembly.DefaultFragmentSets, FragmentBytes: reassembly.DefaultFragmentBytes,
+	ResyncBytes: giveUpAfter, BufferedBytes: 16 << 20,
+	Fragments: reassembly.DefaultFragmentSets, FragmentBytes: reassembly.DefaultFragmentBytes,
 	HeldRecords: HoldRecords, HeldBytes: HoldBytes,
 	Candidates: 512,
 	Remembered: 1 << 20,
@@ -65,6 +69,7 @@ const (
 	LimitStreamSegments = "stream-segments"
 	LimitTotalBytes     = "total-bytes"
 	LimitResyncBytes    = "resync-bytes"
+	LimitBufferedBytes  = "buffered-bytes"
 	LimitFragments      = "fragments"
 	LimitFragmentBytes  = "fragment-bytes"
 	LimitHeldRecords    = "held-records"
@@ -82,7 +87,8 @@ func (l Limits) filled() Limits {
 		Flows: cmp.Or(l.Flows, d.Flows), Sessions: cmp.Or(l.Sessions, d.Sessions),
 		StreamBytes: cmp.Or(l.StreamBytes, d.StreamBytes), StreamSegments: cmp.Or(l.StreamSegments, d.StreamSegments),
 		TotalBytes: cmp.Or(l.TotalBytes, d.TotalBytes), ResyncBytes: cmp.Or(l.ResyncBytes, d.ResyncBytes),
-		Fragments: cmp.Or(l.Fragments, d.Fragments), FragmentBytes: cmp.Or(l.FragmentBytes, d.FragmentBytes),
+		BufferedBytes: cmp.Or(l.BufferedBytes, d.BufferedBytes),
+		Fragments:     cmp.Or(l.Fragments, d.Fragments), FragmentBytes: cmp.Or(l.FragmentBytes, d.FragmentBytes),
 		HeldRecords: cmp.Or(l.HeldRecords, d.HeldRecords), HeldBytes: cmp.Or(l.HeldBytes, d.HeldBytes),
 		Candidates: cmp.Or(l.Candidates, d.Candidates),
 		Remembered: cmp.Or(l.Remembered, d.Remembered), Secrets: cmp.Or(l.Secrets, d.Secrets), Tunnels: cmp.Or(l.Tunnels, d.Tunnels),

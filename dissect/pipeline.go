@@ -189,6 +189,7 @@ type run struct {
 	found    []*Session
 	carriers []int
 	spare    [][]byte
+	buffered int // bytes in the buffers of streams
 	frame    Frame
 	arrived  Datagram
 	scratch  Scratch
@@ -489,36 +490,68 @@ func (r *run) recognizePort(f *Flow) {
 	}
 }
 
-// recognizeContent offers the first bytes of a flow to each protocol.
+// recognizeContent offers the first bytes of a flow to each protocol, first to that of its
+// port. A port is a guess: where its protocol knows nothing of a stream, another one has it
+// whose session begins so.
 func (r *run) recognizeContent(f *Flow, side reassembly.Side, data []byte) {
+	if f.protocol != nil {
+		by, as := r.recognize(f.protocol, f.Transport, data)
+		if as != Foreign {
+			f.setSender(side, by)
+			return
+		}
+		if f.Transport != schema.TCP || r.options.Only != nil || r.assigned(f) {
+			return
+		}
+	}
 	for _, p := range r.options.Protocols {
-		if f.protocol != nil && f.protocol != p {
+		if p == f.protocol {
 			continue
 		}
 		by, as := r.recognize(p, f.Transport, data)
-		if as == Foreign {
+		if as == Foreign || f.protocol != nil && as != Opening {
 			continue
 		}
-		f.protocol = p
-		switch by {
-		case schema.Client:
-			f.setClient(side, saidEvidence)
-		case schema.Server:
-			f.setClient(side.Peer(), saidEvidence)
+		if f.protocol != nil {
+			f.port = r.names[f.protocol]
+			f.forgetPort()
 		}
+		f.protocol = p
+		f.setSender(side, by)
 		return
 	}
 }
 
-// maxLooks is how many datagrams or chunks may tell nothing before a flow is taken
-// for something else's.
-const maxLooks = 8
+// assigned reports whether the user has given a port of the flow to a protocol.
+func (r *run) assigned(f *Flow) bool {
+	return slices.ContainsFunc(r.options.Assigned, func(a Assignment) bool {
+		return a.Transport == f.Transport && (a.Port == f.Ends[0].Port() || a.Port == f.Ends[1].Port())
+	})
+}
+
+const (
+	// maxLooks is how many datagrams or chunks may tell nothing before a flow is taken
+	// for something else's.
+	maxLooks = 8
+	// leastKept is how many bytes of a connection have to tell nothing, too, so that the
+	// size of its segments does not decide what it is. A protocol's test of a stream
+	// that was joined within a frame needs so many.
+	leastKept = 2 << 10
+)
 
 // decide settles what a flow is by its first bytes, and reports whether it is a
 // protocol's.
 func (r *run) decide(f *Flow, side reassembly.Side, data []byte) bool {
 	if f.state != undecided {
 		return f.state == accepted
+	}
+	// Behind the first looks the next comes when the stream is twice as long, so that
+	// they stay few, however small its segments are.
+	if f.looks >= maxLooks && len(data) < 2*f.streams[side].looked {
+		return false
+	}
+	if f.looks++; f.Transport == schema.TCP {
+		f.streams[side].looked = len(data)
 	}
 	if f.protocol == nil || f.evidence < saidEvidence {
 		r.recognizeContent(f, side, data)
@@ -527,14 +560,23 @@ func (r *run) decide(f *Flow, side reassembly.Side, data []byte) bool {
 		f.state = accepted
 		return true
 	}
-	kept := 0
+	kept, passed := 0, int64(0)
 	for i := range f.streams {
-		kept += len(f.streams[i].buf)
+		kept, passed = kept+len(f.streams[i].buf), passed+f.streams[i].passed
 	}
-	if f.looks++; f.looks >= maxLooks || kept > maxUndecided {
+	if kept > maxUndecided || f.looks >= maxLooks && (f.Transport == schema.UDP || int64(kept)+passed >= leastKept) || kept > 0 && r.full() {
 		r.ignore(f)
 	}
 	return false
+}
+
+// full reports whether the streams have as much in their buffers as they may, and counts it.
+func (r *run) full() bool {
+	if r.buffered <= r.limits.BufferedBytes {
+		return false
+	}
+	r.summary.reached(LimitBufferedBytes, 1)
+	return true
 }
 
 // ignore counts a flow of no known protocol, and looks at it no more.
@@ -674,6 +716,9 @@ func (f *Flow) begin(side reassembly.Side, now time.Time) {
 		if !f.opened {
 			reason = "joined mid-stream"
 		}
+		if f.port != "" {
+			reason += ", on a port of " + f.port
+		}
 		r.open(f.protocol, f, &carrier, !f.opened, reason)
 	}
 	r.summary.Segments.add(&f.segments)
@@ -783,10 +828,21 @@ func by(d Direction) string {
 	return d.Sender().String()
 }
 
-// finish ends the stream of a side, if anybody has begun to read it.
+// finish ends the stream of a side, if anybody has begun to read it, or would now that all
+// of it is there.
 func (f *Flow) finish(side reassembly.Side) {
-	if f.state == accepted && len(f.streams) > 0 {
-		f.streams[side].finish()
+	if len(f.streams) == 0 {
+		return
+	}
+	s := &f.streams[side]
+	if f.state == undecided && len(s.buf) > s.looked {
+		s.looked = 0
+		if f.run.decide(f, side, s.buf) {
+			f.begin(side, f.last)
+		}
+	}
+	if f.state == accepted {
+		s.finish()
 	}
 }
 

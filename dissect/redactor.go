@@ -55,9 +55,10 @@ func IsMask(t *schema.Tree, i int) bool {
 type Redactor struct {
 	Privacy
 	secrets  *Secrets // of the session, nil where none is masked
-	spans    []Span   // bytes of Raw, sorted
-	found    []Span   // those of them that repeat a secret of the session
-	repeats  []int    // nodes that do
+	spans    []Span   // bytes of Raw, one behind the other
+	found    []Span   // bytes that repeat a secret of the session
+	places   []Span   // all of found, one behind the other
+	repeats  []int    // nodes that do, in their order
 	words    [][2]int // masked values as text, in text
 	text     []byte
 	bytes    []byte // scratch
@@ -69,7 +70,7 @@ type Redactor struct {
 
 // Prepare looks through a record.
 func (m *Redactor) Prepare(r *Record) {
-	m.spans, m.found, m.repeats, m.words, m.text = m.spans[:0], m.found[:0], m.repeats[:0], m.words[:0], m.text[:0]
+	m.spans, m.found, m.places, m.repeats, m.words, m.text = m.spans[:0], m.found[:0], m.places[:0], m.repeats[:0], m.words[:0], m.text[:0]
 	m.rest, m.got, m.whole, m.secrets = false, false, false, nil
 	if !m.ShowSecrets {
 		m.secrets = r.Secrets
@@ -79,10 +80,32 @@ func (m *Redactor) Prepare(r *Record) {
 		m.prepareFields(r)
 	}
 	m.prepareRest(r)
-	if len(m.spans) < 2 {
-		return
+	m.spans = joined(m.spans)
+}
+
+// joined returns spans in their order, with those that overlap or touch as one.
+func joined(spans []Span) []Span {
+	if len(spans) < 2 {
+		return spans
 	}
-	slices.SortFunc(m.spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	slices.SortFunc(spans, func(a, b Span) int { return cmp.Compare(a.From, b.From) })
+	last := 0
+	for _, s := range spans[1:] {
+		if end := &spans[last].To; s.From <= *end {
+			*end = max(*end, s.To)
+			continue
+		}
+		last++
+		spans[last] = s
+	}
+	return spans[:last+1]
+}
+
+// touches reports whether one of the spans, which are one behind the other, has bytes from one
+// offset up to another.
+func touches(spans []Span, from, to int) bool {
+	i, _ := slices.BinarySearchFunc(spans, from, func(s Span, from int) int { return cmp.Compare(s.To, from+1) })
+	return from < to && i < len(spans) && spans[i].From < to
 }
 
 // prepareFields hides the fields that are masked, and notes those that repeat a secret.
@@ -121,7 +144,8 @@ func (m *Redactor) prepareBytes(r *Record) {
 	if r.Err != nil || r.Size > len(r.Raw) {
 		m.found = m.secrets.AppendEdges(m.found, r.Raw)
 	}
-	m.spans = append(m.spans, m.found...)
+	m.places = joined(append(m.places, m.found...))
+	m.spans = append(m.spans, m.places...)
 	m.rest = m.rest || m.secrets.WithinBytes(r.Rest) || r.Err != nil && m.repeated(8*(len(r.Raw)-len(r.Rest)), 8*len(r.Rest))
 }
 
@@ -171,17 +195,13 @@ func (m *Redactor) compare(t *schema.Tree, i int) {
 
 // repeated reports whether some bits of the record are among those that repeat a secret.
 func (m *Redactor) repeated(off, bits int) bool {
-	for _, s := range m.found {
-		if bits > 0 && off < 8*s.To && 8*s.From < off+bits {
-			return true
-		}
-	}
-	return false
+	return bits > 0 && touches(m.places, off>>3, (off+bits+7)>>3)
 }
 
 // HidesNode reports whether the value of node i, and all that is below it, is masked.
 func (m *Redactor) HidesNode(t *schema.Tree, i int) bool {
-	return m.hidesField(&t.Nodes[i]) || slices.Contains(m.repeats, i)
+	_, repeats := slices.BinarySearch(m.repeats, i)
+	return repeats || m.hidesField(&t.Nodes[i])
 }
 
 // Open reports whether a node is shown for sure, which most are; of others HidesNode tells.
@@ -300,27 +320,18 @@ func decoded(r *Record) int {
 // HidesRest reports whether the bytes left over are masked, all of them.
 func (m *Redactor) HidesRest() bool { return m.rest }
 
-// Spans returns the bytes of Raw that are masked, sorted; they may overlap. They are
+// Spans returns the bytes of Raw that are masked, one behind the other. They are
 // valid until the next Prepare.
 func (m *Redactor) Spans() []Span { return m.spans }
 
 // Covers reports whether the byte of Raw at offset i is masked.
 func (m *Redactor) Covers(i int) bool {
-	for _, s := range m.spans {
-		if s.From > i {
-			break
-		}
-		if i < s.To {
-			return true
-		}
-	}
-	return false
+	return touches(m.spans, i, i+1)
 }
 
 // Covered reports whether a part of what node n holds is masked.
 func (m *Redactor) Covered(n *schema.Node) bool {
-	from, to := int(n.Body)>>3, int(n.Body)>>3+int(n.BodyLen)
-	return slices.ContainsFunc(m.spans, func(s Span) bool { return s.From < to && from < s.To })
+	return touches(m.spans, int(n.Body)>>3, int(n.Body)>>3+int(n.BodyLen))
 }
 
 // Leaks reports whether a text repeats a masked value.

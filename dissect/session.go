@@ -632,7 +632,7 @@ func (r *run) rejoin(f *Flow, d *Datagram) {
 // reopen begins a new session with a flow whose session has ended, when a peer looks for
 // another one.
 func (r *run) reopen(f *Flow, d *Datagram) {
-	if _, as := f.protocol.Recognize(f.Transport, d.Data); as != Opening {
+	if _, as := r.recognize(f.protocol, f.Transport, d.Data); as != Opening {
 		return
 	}
 	old := f.leave()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"opscope/dissect"
+	"opscope/dissect/netrek"
 	"opscope/dissect/protocols"
 	"opscope/dissect/scene"
 	"opscope/schema"
@@ -283,6 +284,26 @@ func TestUnknownPortsAreRecognisedByContent(t *testing.T) {
 	}
 	if sum := out.Result.Summary; sum.OtherFlows != 1 || sum.Records["wulfram"] != 6 {
 		t.Errorf("got %d other flows, %v records", sum.OtherFlows, sum.Records)
+	}
+}
+
+// A port is a guess: a session that begins as another protocol's do is that one's, unless
+// the user says otherwise.
+func TestAPortOfAnotherProtocol(t *testing.T) {
+	build := func(client, server string) *scene.Scene {
+		s := &scene.Scene{}
+		greeting(s.TCP(client, server), 7778, "KeyA")
+		return s
+	}
+	for _, ends := range [][2]string{{"10.0.0.2:50111", "10.0.0.1:5000"}, {"10.0.0.2:2592", "10.0.0.1:7777"}} {
+		out := build(ends[0], ends[1]).Play(t, known)
+		scene.Want(t, out.Records, "session 1 opened: syn, on a port of netrek\ns2c HELLO\ns2c HELLO")
+	}
+	o := known
+	o.Assigned = []dissect.Assignment{{Transport: schema.TCP, Port: 5000, Protocol: netrek.Protocol{}}}
+	out := build("10.0.0.2:50111", "10.0.0.1:5000").Play(t, o)
+	if n := out.Result.Summary.Records["netrek"]; n == 0 || len(out.Named("HELLO")) > 0 {
+		t.Errorf("got\n%s", out)
 	}
 }
 

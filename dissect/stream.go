@@ -77,6 +77,7 @@ type stream struct {
 	// Until it is known what the flow is.
 	early  []reassembly.Gap
 	passed int64 // bytes kept before them
+	looked int   // bytes of buf that the last look saw
 }
 
 // piece is a run of stream bytes that one packet brought.
@@ -132,6 +133,7 @@ func (s *stream) keep(c *reassembly.Chunk) {
 		s.pieces = s.pieces[:0]
 	}
 	s.buf = append(s.buf, c.Data...)
+	s.run().buffered += len(c.Data)
 	s.snapped = c.Cut
 	if n := len(s.pieces); n == 0 || s.pieces[n-1].packet != c.Packet {
 		s.pieces = append(s.pieces, piece{c.Offset, c.Packet, c.Time})
@@ -182,6 +184,7 @@ func (s *stream) drop(n int) {
 		return
 	}
 	s.buf = slices.Delete(s.buf, 0, n)
+	s.run().buffered -= n
 	i := max(0, s.pieceAt(s.pieces, s.base))
 	s.pieces = slices.Delete(s.pieces, 0, i)
 }
@@ -189,6 +192,7 @@ func (s *stream) drop(n int) {
 // clear forgets the buffer. What stays is the piece that came last, to say where
 // the stream stands.
 func (s *stream) clear() {
+	s.run().buffered -= len(s.buf)
 	s.buf = s.run().giveBack(s.buf)
 	if n := len(s.pieces); n > 1 {
 		s.pieces = slices.Delete(s.pieces, 0, n-1)
@@ -240,7 +244,7 @@ func (s *stream) cut(data []byte, base int64, pieces []piece, more []byte) int {
 		f, err := s.conversation().Cut(s.direction(), data[used:])
 		if err != nil {
 			if s.need = f.Size; err.Kind != wire.Incomplete {
-				s.lose(err)
+				s.lose(s.conversation().Fault(s.direction(), data[used:]))
 			}
 			break
 		}
@@ -312,8 +316,12 @@ func (s *stream) hunt(final bool) {
 		off, ok := s.boundary(final)
 		if !ok {
 			s.report(s.bad())
-			if len(s.buf) > 2*maxHunt {
+			switch {
+			case len(s.buf) > 2*maxHunt:
 				s.pass(len(s.buf) - maxHunt)
+				s.giveUp()
+			case s.run().full():
+				s.pass(len(s.buf))
 				s.giveUp()
 			}
 			return
@@ -622,9 +630,9 @@ func (s *stream) unfinished(short wire.Kind) (doubted bool) {
 		s.emit(f, s.buf, s.base, s.pieces, f.Size-len(s.buf), short)
 		return false
 	}
-	e := *err
-	e.Kind = short
-	s.fault = &e
+	fault := *s.conversation().Fault(s.direction(), s.buf)
+	fault.Kind = short
+	s.fault = &fault
 	s.pass(len(s.buf)) // of which the report shows the start
 	return false
 }
@@ -661,7 +669,7 @@ func (s *stream) before(g reassembly.Gap) {
 		return
 	}
 	s.passed += int64(len(s.buf))
-	s.joined = true
+	s.joined, s.looked = true, 0
 	s.clear()
 }
 

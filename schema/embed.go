@@ -18,14 +18,17 @@ var loaded sync.Map // name -> func() (*Protocol, error)
 // Builtin returns a protocol that is compiled into the binary. It is loaded when
 // it is first asked for.
 func Builtin(name string) (*Protocol, error) {
-	load, _ := loaded.LoadOrStore(name, sync.OnceValues(func() (*Protocol, error) {
-		l := loader{trusted: true}
-		all, err := l.load(builtin, path.Join("protocols", name))
-		if err != nil {
-			return nil, err
-		}
-		return all[0], nil
-	}))
+	load, ok := loaded.Load(name)
+	if !ok {
+		load, _ = loaded.LoadOrStore(name, sync.OnceValues(func() (*Protocol, error) {
+			l := loader{trusted: true}
+			all, err := l.load(builtin, path.Join("protocols", name))
+			if err != nil {
+				return nil, err
+			}
+			return all[0], nil
+		}))
+	}
 	return load.(func() (*Protocol, error))()
 }
 

@@ -203,33 +203,75 @@ func (p *Protocol) Framing(name string) *Framing {
 // It does not look at data beyond the frame. Of a frame that is not all there, the
 // size is returned where it is known; the error is shared, and not to be changed.
 func (f *Framing) Find(data []byte, layer string) (Frame, *wire.Error) {
+	found, err := f.Cut(data)
+	switch err {
+	case errHead:
+		err = f.short(data, layer)
+	case errNone:
+		err = f.misfit(data, layer)
+	}
+	return found, err
+}
+
+// Cut is Find for trying, where most bytes begin no frame: all its errors are shared, and
+// tell no more than their kind.
+func (f *Framing) Cut(data []byte) (Frame, *wire.Error) {
 	e := f.Envelope
-	if f.Kind == Datagram {
-		return e.frame(data, len(data)), e.holds(data, layer, wire.Malformed)
+	switch {
+	case f.Kind == Datagram && len(data) < e.size:
+		return e.frame(data, len(data)), errNone
+	case f.Kind == Datagram:
+		return e.frame(data, len(data)), nil
+	case len(data) < f.prefix():
+		return Frame{}, errHead
+	case f.Kind == SizeInWord && e.beside.enum.NameOf(e.beside.Read(data)) == "":
+		return Frame{}, errNone
 	}
-	if end := f.prefix(); len(data) < end {
-		return Frame{}, &wire.Error{Layer: layer, Path: "envelope", Size: len(data),
-			Want: wire.Bits(8 * end), Got: wire.Bits(8*len(data)) + " left", Kind: wire.Incomplete}
-	}
-	if f.Kind == SizeInWord {
-		if err := e.beside.named(data, layer); err != nil {
-			return Frame{}, err
-		}
-	}
-	length := int(min(e.length.Read(data), 1<<31))
-	if length < f.Min || f.Max > 0 && length > f.Max {
-		return Frame{}, &wire.Error{Layer: layer, Path: "envelope." + e.length.name, Offset: e.length.off / 8, Bit: e.length.off % 8, Size: len(data),
-			Want: f.lengths(), Got: strconv.Itoa(length), Kind: wire.Malformed}
-	}
+	length := f.length(data)
 	size := length + e.uncounted(f.Counts)
-	if size < e.size {
-		return Frame{}, &wire.Error{Layer: layer, Path: "envelope." + e.length.name, Offset: e.length.off / 8, Size: len(data),
-			Want: "a length of at least " + strconv.Itoa(e.size-e.uncounted(f.Counts)), Got: strconv.Itoa(length), Kind: wire.Malformed}
-	}
-	if len(data) < size {
+	switch {
+	case length < f.Min || f.Max > 0 && length > f.Max || size < e.size:
+		return Frame{}, errNone
+	case len(data) < size:
 		return Frame{Size: size}, errPart
 	}
 	return e.frame(data, size), nil
+}
+
+// The answers for what is no whole frame. They are no faults where more bytes may come.
+var (
+	errHead = &wire.Error{Layer: "framing", Path: "envelope", Want: "a size", Got: "its start", Kind: wire.Incomplete}
+	errPart = &wire.Error{Layer: "framing", Path: "envelope", Want: "a whole frame", Got: "its start", Kind: wire.Incomplete}
+	errNone = &wire.Error{Layer: "framing", Path: "envelope", Want: "a frame", Got: "none", Kind: wire.Malformed}
+)
+
+// length returns the length that an envelope says, which is there, or more than any frame has.
+func (f *Framing) length(data []byte) int { return int(min(f.Envelope.length.Read(data), 1<<31)) }
+
+// short returns the error for bytes that do not tell a length.
+func (f *Framing) short(data []byte, layer string) *wire.Error {
+	return &wire.Error{Layer: layer, Path: "envelope", Size: len(data),
+		Want: wire.Bits(8 * f.prefix()), Got: wire.Bits(8*len(data)) + " left", Kind: wire.Incomplete}
+}
+
+// misfit returns the error for bytes that begin no frame.
+func (f *Framing) misfit(data []byte, layer string) *wire.Error {
+	e := f.Envelope
+	if f.Kind == Datagram {
+		return e.holds(data, layer, wire.Malformed)
+	}
+	if f.Kind == SizeInWord {
+		if err := e.beside.named(data, layer); err != nil {
+			return err
+		}
+	}
+	length := f.length(data)
+	err := &wire.Error{Layer: layer, Path: "envelope." + e.length.name, Offset: e.length.off / 8, Bit: e.length.off % 8, Size: len(data),
+		Want: f.lengths(), Got: strconv.Itoa(length), Kind: wire.Malformed}
+	if length >= f.Min && (f.Max == 0 || length <= f.Max) { // less than its envelope
+		err.Want = "a length of at least " + strconv.Itoa(e.size-e.uncounted(f.Counts))
+	}
+	return err
 }
 
 // prefix returns the bytes that tell the length.
@@ -253,23 +295,18 @@ func (f *EnvelopeField) named(data []byte, layer string) *wire.Error {
 
 // Head reads the envelope of a frame at the start of data, of which the body need not be
 // there. It returns false for less than an envelope, and for a length that no frame has.
-// Unlike Find it makes no error: it is for trying.
 func (f *Framing) Head(data []byte) (Frame, bool) {
-	e := f.Envelope
-	if len(data) < e.size {
+	if len(data) < f.Envelope.size {
 		return Frame{Seq: -1, Length: -1}, false
 	}
+	e := f.Envelope
 	head, length := e.frame(data, 0), 0
 	if e.length.bits > 0 {
-		length = int(min(uint64(head.Length), 1<<31))
+		length = f.length(data)
 	}
 	head.Size = length + e.uncounted(f.Counts)
 	return head, length >= f.Min && (f.Max == 0 || length <= f.Max) && head.Size >= e.size
 }
-
-// errPart is the answer for the start of a frame whose size is known, which is no
-// fault and comes often.
-var errPart = &wire.Error{Layer: "framing", Path: "envelope", Want: "a whole frame", Got: "its start", Kind: wire.Incomplete}
 
 // lengths names the lengths that a frame can have.
 func (f *Framing) lengths() string {

@@ -46,6 +46,8 @@ type Entry struct {
 	Texts  []string  // as they stood on the wire, where a number was text; may be nil
 	Origin Origin
 	Packet int // number of the packet that taught it, 0 for none
+	// Personal is the column, from 1, with a name that a person gave himself; 0 for none.
+	Personal int
 }
 
 // Table is a learned table: entries by key, each with its origin. A Table that

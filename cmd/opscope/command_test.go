@@ -507,7 +507,16 @@ func TestCompletion(t *testing.T) {
 	}
 	for line, want := range map[string]string{
 		"decode --protocol ":      "wulfram\n",
-		"decode -T ":              "json\n",
+		"decode -T ":              "json\nfields\ntsv\ncsv\ntable\n",
+		"flows -T ":               "text\njson\n:",
+		"decode --only D_A":       "D_ACK\n:",
+		"decode --hide D_ACK,ACK": "D_ACK,ACK1\n",
+		"decode -e entities.mask": "entities.mask.position\n",
+		"sniff -e fields.d":       "fields.dir\n",
+		"verify --rule in_":       "in_order\n",
+		"verify --rules net":      "netrek\n",
+		"sniff -i ":               "any\n",
+		"unknown --protocol ":     "wulfram\nnetrek\nlotr2\nmmo\n:",
 		"decode -t ":              "adoy\n",
 		"decode --color ":         "never\n",
 		"decode --summary=":       "json\n",
@@ -570,7 +579,7 @@ func TestExamples(t *testing.T) {
 			runExample(t, line)
 		}
 	}
-	visit(newRoot(streams{}))
+	visit(newRoot(streams{}, nil))
 }
 
 // likeRepository goes to a directory that has what the repository has, and takes what

@@ -135,21 +135,6 @@ func printFlags(c *cobra.Command, o *decodeOptions) {
 	completeFlags(c)
 }
 
-// completeFlags lets a shell complete the flags of a command that take a word of a few.
-func completeFlags(c *cobra.Command) {
-	for flag, words := range map[string][]string{
-		"format": {"text", "json"}, "color": {"auto", "always", "never"}, "protocol": schema.BuiltinNames(),
-		"time": {"a", "ad", "adoy", "d", "dd", "e", "r", "u", "ud", "udoy"}, "summary": {"text", "json"}, "statistics": statisticNames, "limit": limitNames(),
-	} {
-		if c.Flags().Lookup(flag) == nil {
-			continue
-		}
-		if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)); err != nil {
-			panic(err) // it is there, and was not registered before
-		}
-	}
-}
-
 // recordFlags adds the flags of a command that prints records: which, how many, and when
 // they were.
 func recordFlags(f *pflag.FlagSet, o *decodeOptions) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,6 +128,9 @@ func (o *diffOptions) transcribe(ctx context.Context, s streams, name string) (t
 		return nil, false, err
 	}
 	err = d.files(ctx, []string{name})
+	if !d.gathered { // nothing of it could be read: that is not what was said
+		return nil, false, cmp.Or(err, error(&exitError{exitInput, errors.New("")}))
+	}
 	var e *exitError
 	if errors.As(err, &e) && e.Error() == "" {
 		return t, true, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -107,10 +108,13 @@ func TestDiffGolden(t *testing.T) {
 func TestDiffExitCodes(t *testing.T) {
 	data := readFile(t, loginCapture)
 	cut := writeTemp(t, "cut.pcapng", data[:len(data)-10])
+	empty := writeTemp(t, "empty.pcapng", nil)
 	for name, test := range map[string]struct {
 		args []string
 		code int
 	}{
+		"an empty one":           {[]string{loginCapture, empty}, exitInput},
+		"two empty ones":         {[]string{"--lenient", empty, empty}, exitInput},
 		"one capture":            {[]string{loginCapture}, exitUsage},
 		"a golden and two":       {[]string{"--golden", "x", loginCapture, loginCapture}, exitUsage},
 		"an update of nothing":   {[]string{"--update", loginCapture, loginCapture}, exitUsage},
@@ -121,6 +125,8 @@ func TestDiffExitCodes(t *testing.T) {
 	} {
 		if r := opscope(t, append([]string{"diff"}, test.args...)...); r.code != test.code {
 			t.Errorf("%s: exit code %d, want %d\n%s%s", name, r.code, test.code, r.out, r.err)
+		} else if slices.Contains(test.args, empty) && r.out != "" {
+			t.Errorf("%s: differs from nothing by\n%s", name, r.out)
 		}
 	}
 }

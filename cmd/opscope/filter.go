@@ -23,9 +23,9 @@ Fields    by name (entity_id), in structs and arrays by path (entities.mask.posi
 Values    numbers (53, 0x35, 1.5), texts in quotes, true and false. The names of an enum,
           of flags, of messages and of the words of keys need no quotes:
           code == accepted, dir == c2s, opcode == D_ACK. A flag is a number: war.fed
-          Bytes are hexadecimal digits in quotes, an integer above 63 bits a number in
-          quotes, an address "10.0.0.2", "10.0.0.2:2627" or "10.0.0.0/8", a time
-          "2026-11-29 20:15:02" (UTC) or as RFC 3339
+          Bytes are hexadecimal digits in quotes (matches looks at the bytes themselves),
+          an integer above 63 bits a number in quotes, an address "10.0.0.2",
+          "10.0.0.2:2627" or "10.0.0.0/8", a time "2026-11-29 20:15:02" (UTC) or as RFC 3339
 Columns   what -Y compares, -e writes: -T csv -e time -e entities.id -e 'len(entities)'
 Operators == != < <= > >=  and or not  && || !  + - * / %
           x in [1, 2, 5..9]  x in 1..9  x contains "a"  x startsWith "a"  x endsWith "a"
@@ -34,7 +34,7 @@ Arrays    any(A, C) all(A, C) none(A, C) one(A, C) count(A, C) len(A); in C the 
           #, and its members .NAME
 Notes     note("retransmission"); any(notes, .severity == warning)
 
-When a record does not have the field, or has it several times:
+When a record does not have the field (an empty rest is none), or has it several times:
 
                          not there    several values
   x == 1, x < 1, in ...  false        true when it is true of any

@@ -99,10 +99,9 @@ func noted(o map[string]any, code string) bool {
 
 // matrixShapes are limits and formats, which are to have the same effect on all inputs. Text
 // tells more than NDJSON holds, how a value stood on the wire: it is compared of packets only.
-// A table of standard input is written in parts, whenever nothing more has come.
 var matrixShapes = [][]string{
 	{"-T", "text"}, {"-T", "text", "-v", "-t", "ud", "-c", "2"}, {"-T", "json", "-c", "3"}, {"-T", "text", "--before", "1", "--after", "2"},
-	{"-T", "json", "--before", "2", "-c", "2"}, {"-T", "csv"}, {"-T", "tsv", "-e", "time", "-e", "n", "-e", "notes.code", "-c", "2", "--after", "1"},
+	{"-T", "json", "--before", "2", "-c", "2"}, {"-T", "csv"}, {"-T", "table"}, {"-T", "tsv", "-e", "time", "-e", "n", "-e", "notes.code", "-c", "2", "--after", "1"},
 }
 
 // TestFilterMatrix filters a capture as a file, as standard input, compressed, and as

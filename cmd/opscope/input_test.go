@@ -355,11 +355,15 @@ func TestFlipped(t *testing.T) {
 
 // TestBrokenOutput proves that a writer that fails ends the run, and says so.
 func TestBrokenOutput(t *testing.T) {
-	for _, format := range []string{"text", "json"} {
+	for _, line := range []string{
+		"decode -l -T text " + sessionCapture, "decode -l -T json " + sessionCapture, "opcodes " + sessionCapture, "verify " + sessionCapture,
+		"--help", "help filter", "decode --help", "--version", "version", "notes", "schema list", "schema show wulfram D_ACK",
+		"schema json spec", "schema check", "completion bash", "verify --rules mmo", "sniff -D",
+	} {
 		var messages bytes.Buffer
-		code := run(t.Context(), []string{"decode", "-l", "-T", format, sessionCapture}, streams{strings.NewReader(""), failing{}, &messages})
+		code := run(t.Context(), strings.Fields(line), streams{strings.NewReader(""), failing{}, &messages})
 		if code != exitInput || !strings.Contains(messages.String(), "no space") {
-			t.Errorf("-T %s: exit code %d, %q", format, code, messages.String())
+			t.Errorf("opscope %s: exit code %d, %q", line, code, messages.String())
 		}
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"time"
 
 	"opscope/dissect"
@@ -81,9 +82,9 @@ func (d *decoding) soFar(p *dissect.Pipeline, index int, s *statistic) error {
 
 // headed puts a time in front of a report.
 func headed(report []byte, format string, until time.Time) []byte {
-	until = until.UTC()
 	if format == "json" {
-		return append([]byte(`{"time":"`+until.Format("2006-01-02T15:04:05.000000000Z")+`",`), bytes.TrimPrefix(report, []byte("{"))...)
+		stamp, _ := dissect.Stamp{Time: until}.MarshalJSON()
+		return slices.Concat([]byte(`{"time":`), stamp, []byte(","), bytes.TrimPrefix(report, []byte("{")))
 	}
-	return append([]byte("-- until "+until.Format("2006-01-02 15:04:05.000")+" UTC --\n"), append(report, '\n')...)
+	return append([]byte("-- until "+until.UTC().Format("2006-01-02 15:04:05.000")+" UTC --\n"), append(report, '\n')...)
 }

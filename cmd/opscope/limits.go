@@ -38,6 +38,7 @@ var allLimits = []limit{
 	{dissect.LimitStreamSegments, dissect.DefaultLimits.StreamSegments, "segments that do", func(l *limits) *int { return &l.run.StreamSegments }},
 	{dissect.LimitTotalBytes, dissect.DefaultLimits.TotalBytes, "bytes that do in all streams", func(l *limits) *int { return &l.run.TotalBytes }},
 	{dissect.LimitResyncBytes, dissect.DefaultLimits.ResyncBytes, "bytes without a frame before a stream is only counted", func(l *limits) *int { return &l.run.ResyncBytes }},
+	{dissect.LimitBufferedBytes, dissect.DefaultLimits.BufferedBytes, "bytes of all streams in which no frame is found yet", func(l *limits) *int { return &l.run.BufferedBytes }},
 	{dissect.LimitFragments, dissect.DefaultLimits.Fragments, "datagrams that wait for IP fragments", func(l *limits) *int { return &l.run.Fragments }},
 	{dissect.LimitFragmentBytes, dissect.DefaultLimits.FragmentBytes, "bytes that do", func(l *limits) *int { return &l.run.FragmentBytes }},
 	{dissect.LimitHeldRecords, dissect.DefaultLimits.HeldRecords, "records held for an acknowledgement or for context", func(l *limits) *int { return &l.run.HeldRecords }},

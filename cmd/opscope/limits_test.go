@@ -87,8 +87,8 @@ func TestEachLimit(t *testing.T) {
 	}{
 		"flows": {open.Pcap(1), 2}, "sessions": {many.Pcap(1), 1},
 		"stream-bytes": {hole.Pcap(1), 4000}, "stream-segments": {hole.Pcap(1), 2}, "total-bytes": {hole.Pcap(1), 4000},
-		"resync-bytes": {noise.Pcap(1), 10_000},
-		"fragments":    {pieces.Pcap(1), 1}, "fragment-bytes": {pieces.Pcap(1), 200},
+		"resync-bytes": {noise.Pcap(1), 10_000}, "buffered-bytes": {noise.Pcap(1), 1000},
+		"fragments": {pieces.Pcap(1), 1}, "fragment-bytes": {pieces.Pcap(1), 200},
 		"held-records": {waits.Pcap(1), 3}, "held-bytes": {waits.Pcap(1), 200},
 		"candidates":   {neighbours.Pcap(1), 2},
 		"remembered":   {rivals.Pcap(1), 10},

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,6 +74,7 @@ func main() {
 // record is shown, it is not garbage, and going through it takes a fifth of the time that a
 // small capture does. From then on the heap may grow to heapGoal, by a twentieth at least and to
 // twice its size at most: a long capture makes little garbage, so that a small heap costs little.
+// One beyond largeHeap, as with very many connections, grows by half.
 func collect() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -82,12 +84,18 @@ func collect() {
 	afterCollection(func() {
 		metrics.Read(live)
 		n := int(live[0].Value.Uint64())
-		debug.SetGCPercent(min(max(100*(heapGoal-n)/n, 5), 100))
+		pace := min(max(100*(heapGoal-n)/n, 5), 100)
+		if n > largeHeap {
+			pace = 50
+		}
+		debug.SetGCPercent(pace)
 	})
 }
 
-// heapGoal leaves room for the program itself below 64 MiB.
-const heapGoal = 35 << 20
+const (
+	heapGoal  = 35 << 20 // leaves room for the program itself below 64 MiB
+	largeHeap = 40 << 20 // with the program itself, beyond 64 MiB soon
+)
 
 // afterCollection calls f after each collection of garbage.
 func afterCollection(f func()) {
@@ -127,13 +135,37 @@ var errInterrupted = errors.New("interrupted")
 
 // run runs the command line and returns the exit code. It prints the error, once.
 func run(ctx context.Context, args []string, s streams) int {
-	root := newRoot(s)
+	own := &printing{Writer: s.out}
+	root := newRoot(s, own)
 	root.SetArgs(decodeByDefault(root, joinSummary(args)))
 	err := root.ExecuteContext(ctx)
+	if own.err != nil {
+		err = outputError(own.err)
+	}
 	if err != nil && err.Error() != "" {
 		complain(s.err, err.Error())
 	}
 	return exitCode(err)
+}
+
+// printing is the output of help and lists, whose printing asks for no error at each line.
+type printing struct {
+	io.Writer
+	err error // the first
+}
+
+func (w *printing) Write(b []byte) (int, error) {
+	n, err := w.Writer.Write(b)
+	w.err = cmp.Or(w.err, err)
+	return n, err
+}
+
+// Fd returns the descriptor of what is printed to, one that is no terminal where it has none.
+func (w *printing) Fd() uintptr {
+	if f, ok := w.Writer.(descriptor); ok {
+		return f.Fd()
+	}
+	return ^uintptr(0)
 }
 
 // complain prints a message. What is in it may come off the wire, or be the name of a
@@ -207,12 +239,15 @@ func argsBetween(least, most int) cobra.PositionalArgs {
 // argumentsOf returns the arguments in the usage line of a command.
 func argumentsOf(c *cobra.Command) string {
 	if _, words, ok := strings.Cut(c.Use, " "); ok {
-		return words
+		return strings.TrimPrefix(words, "[flags] ")
 	}
 	return "no arguments"
 }
 
-func newRoot(s streams) *cobra.Command {
+// newRoot makes the command line. What opscope tells of itself, and of no capture, it writes
+// to own.
+func newRoot(s streams, own io.Writer) *cobra.Command {
+	lists := streams{s.in, own, s.err}
 	root := &cobra.Command{
 		Use:   "opscope",
 		Short: "Read the traffic of online games in the words of their protocols",
@@ -236,7 +271,7 @@ start; 130 second interrupt.`,
 	root.Flags().Bool("version", false, "print the version") // without the -v that cobra would give it
 	root.SetVersionTemplate("opscope {{.Version}}\n")
 	root.SetIn(s.in)
-	root.SetOut(s.out)
+	root.SetOut(own)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage("%w\ntry: %s --help", err, c.CommandPath())
@@ -245,8 +280,8 @@ start; 130 second interrupt.`,
 	root.PersistentPreRun = s.page
 	root.AddCommand(
 		paging(newDecode(s)), newSniff(s), paging(newFollow(s)), paging(newLadder(s)), paging(newVerify(s)), paging(newDiff(s)),
-		paging(newUnknown(s)), paging(newOpcodes(s)), paging(newFlows(s)), paging(newAcks(s)), paging(newTables(s)), newPlot(s), newSchema(s),
-		paging(newNotes(s)), newVersion(s), newFilter(), newMan(root, s),
+		paging(newUnknown(s)), paging(newOpcodes(s)), paging(newFlows(s)), paging(newAcks(s)), paging(newTables(s)), newPlot(s), newSchema(lists),
+		paging(newNotes(lists)), newVersion(lists), newFilter(), newMan(root, s),
 	)
 	root.InitDefaultCompletionCmd()
 	for _, c := range root.Commands() {

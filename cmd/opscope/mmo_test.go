@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -465,6 +466,28 @@ func TestMaskPersonal(t *testing.T) {
 			}
 			if l := leaked(good(t, append(args, "--mask-personal")...), said); l != "" {
 				t.Errorf("%s %v: shows %q of %q", c.capture, flags, l, said)
+			}
+		}
+	}
+}
+
+// TestMaskPersonalInReports proves it of names, which tables know, too, and of samples.
+func TestMaskPersonalInReports(t *testing.T) {
+	for _, c := range []struct {
+		capture, said string
+		commands      []string
+	}{
+		{"lotr2/lobby.pcapng", "Player1", []string{"decode -V -x", "decode -T json --raw", "decode --tables", "tables", "tables -T json"}},
+		{"mmo/chat-attack.pcapng", "hello, is there somebody?", []string{"unknown", "unknown -T json"}},
+	} {
+		shown := regexp.MustCompile(fmt.Sprintf("%s|%x|% x", regexp.QuoteMeta(c.said), c.said, c.said))
+		for _, line := range c.commands {
+			args := append(strings.Fields(line), "../../pcaps/"+c.capture)
+			if !shown.MatchString(good(t, args...)) {
+				t.Errorf("%s %s: does not show %q", line, c.capture, c.said)
+			}
+			if s := shown.FindString(good(t, append(args, "--mask-personal")...)); s != "" {
+				t.Errorf("%s %s: shows %q", line, c.capture, s)
 			}
 		}
 	}

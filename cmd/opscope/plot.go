@@ -66,6 +66,7 @@ A picture has names of messages, and no values.`,
 		}
 		f.AddFlag(x)
 	})
+	completeFlags(c)
 	return c
 }
 
@@ -95,10 +96,20 @@ func plotFile(ctx context.Context, s streams, files []string, o *plotOptions) er
 	if err != nil {
 		return err
 	}
-	p := newPlotting(d, o.session)
+	if o.session < 0 {
+		return usage("--session %d: want the number of a session, 0 for those with the most records", o.session)
+	}
+	one := oneSession{number: o.session}
+	if o.session > 0 {
+		d.wants = one.wants
+	}
+	p := newPlotting(d)
 	d.silent = true
 	d.writeTo(p)
 	failed := d.files(ctx, files)
+	if failed == nil && o.session > 0 && !one.found && ctx.Err() == nil {
+		return one.missing(files)
+	}
 	if p.points == 0 {
 		if failed == nil {
 			failed = &exitError{exitInput, fmt.Errorf("%s: no records to draw", files[0])}
@@ -134,7 +145,6 @@ func summed(c *chart.Chart) string {
 // plotting is the sink of plot: it keeps when what was sent.
 type plotting struct {
 	decoding *decoding
-	only     int // session, 0 for all
 	points   int
 	left     int // records that were too many
 	start    time.Time
@@ -176,9 +186,9 @@ type lane struct {
 	late     bool // the first ones, from sequence 1 on, are missing
 }
 
-func newPlotting(d *decoding, only int) *plotting {
+func newPlotting(d *decoding) *plotting {
 	return &plotting{
-		decoding: d, only: only, lanes: map[laneKey]*lane{}, gaps: map[side][]float64{},
+		decoding: d, lanes: map[laneKey]*lane{}, gaps: map[side][]float64{},
 		rates: map[string][]float64{}, trips: map[side]*chart.Trips{}, waiting: map[int]sending{},
 	}
 }
@@ -188,9 +198,6 @@ func (p *plotting) Flush() error { return nil }
 
 // Write takes one record.
 func (p *plotting) Write(r *dissect.Record) error {
-	if p.only != 0 && r.Session != p.only {
-		return nil
-	}
 	if p.points >= mostPoints {
 		p.left++
 		return nil

@@ -76,7 +76,8 @@ func TestPlotRefuses(t *testing.T) {
 		{[]string{lossyCapture, "-o", "x.pdf"}, exitUsage},
 		{[]string{lossyCapture, lossyCapture, "-o", "x.svg"}, exitUsage},
 		{[]string{lossyCapture, "-o", "/no/such/dir/x.svg"}, exitInput},
-		{[]string{lossyCapture, "--session", "9", "-o", filepath.Join(t.TempDir(), "x.svg")}, exitInput},
+		{[]string{lossyCapture, "--session", "9", "-o", filepath.Join(t.TempDir(), "x.svg")}, exitUsage},
+		{[]string{lossyCapture, "--session", "-1", "-o", filepath.Join(t.TempDir(), "x.svg")}, exitUsage},
 	} {
 		if got := opscope(t, append([]string{"plot"}, c.args...)...); got.code != c.code || got.err == "" {
 			t.Errorf("%v: code %d, want %d; %q", c.args, got.code, c.code, got.err)

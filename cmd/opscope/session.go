@@ -24,7 +24,11 @@ func sessionAndFiles(command string, args, read []string, live bool) (session in
 	}
 	session, err = strconv.Atoi(args[0])
 	if err != nil || session < 1 {
-		return 0, nil, usage("%q is no number of a session, which comes before the files\ntry: opscope %s 1 %s", args[0], command, args[0])
+		file := args[0] // most likely, unless it is a number
+		if err == nil {
+			file = "FILE"
+		}
+		return 0, nil, usage("%q is no number of a session, which comes before the files\ntry: opscope %s 1 %s", args[0], command, file)
 	}
 	if files = append(read, args[1:]...); len(files) == 0 && !live {
 		return 0, nil, usage("no file to read\ntry: opscope %s %d FILE", command, session)

@@ -23,8 +23,8 @@ func TestSessionUsage(t *testing.T) {
 			want string
 		}{
 			{nil, "no session to " + command + "\ntry: opscope " + command + " 1 FILE"},
+			{[]string{"0", lossyCapture}, `"0" is no number of a session, which comes before the files` + "\ntry: opscope " + command + " 1 FILE"},
 			{[]string{lossyCapture}, `"` + lossyCapture + `" is no number of a session, which comes before the files` + "\ntry: opscope " + command + " 1 " + lossyCapture},
-			{[]string{"0", lossyCapture}, `"0" is no number`},
 			{[]string{"-1", lossyCapture}, "unknown shorthand flag"},
 			{[]string{"1"}, "no file to read\ntry: opscope " + command + " 1 FILE"},
 			{[]string{"2", lossyCapture}, "no session 2; there are:\n  1  wulfram, 10.0.0.2:50111 -> 10.0.0.1:2627\n"},

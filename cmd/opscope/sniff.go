@@ -139,7 +139,10 @@ func listDevices(s streams) error {
 		}
 		rows = append(rows, []string{number, d.Name, d.State, strings.Join(d.Addresses, " ")})
 	}
-	return sink.WriteTable(s.out, []string{"number", "name", "state", "addresses"}, rows)
+	if err := sink.WriteTable(s.out, []string{"number", "name", "state", "addresses"}, rows); err != nil {
+		return outputError(err)
+	}
+	return nil
 }
 
 // sniffing is a capture on interfaces, with what becomes of its packets.
@@ -341,6 +344,7 @@ func (x *sniffing) record() error {
 	if stop.Packets > 0 {
 		x.packetLimit = stop.Packets
 	}
+	stop.Packets = x.packetLimit // the file is ahead of what is decoded
 	if x.write == "" {
 		if len(x.rotate) > 0 || stop.Bytes > 0 || stop.Files > 0 {
 			return usage("-b, -a filesize and -a files are about the files of -w, which is not there")

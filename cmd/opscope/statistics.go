@@ -144,7 +144,7 @@ func (d *decoding) needsSessions() bool {
 // look says how much of the records anybody looks at. No statistic looks at values, and the
 // one of opcodes not at what sequences tell either, which summaries count.
 func (d *decoding) look() dissect.Look {
-	if d.wanted != nil || d.saving != nil || d.checks {
+	if d.wanted != nil || d.saving != nil || d.checks || d.personal { // what is masked is looked for in the whole
 		return dissect.LookWhole
 	}
 	switch d.out.(type) {
@@ -154,7 +154,7 @@ func (d *decoding) look() dissect.Look {
 		}
 		return dissect.LookNothing
 	case *sink.Text:
-		if d.verbose == 0 && !d.hex && !d.full && !d.personal { // what is masked is looked for in the whole
+		if d.verbose == 0 && !d.hex && !d.full {
 			return dissect.LookOutline
 		}
 	}
@@ -293,6 +293,7 @@ func statisticCommand(s streams, c *cobra.Command) *cobra.Command {
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (an object a line)")
 	if c.Name() == "tables" {
 		f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
+		f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
 	} else {
 		o.choiceFlags(f)
 	}

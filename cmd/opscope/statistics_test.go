@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"math"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
@@ -394,6 +397,67 @@ var (
 	conversation = regexp.MustCompile(`(?m)^(\S+) +<-> (\S+) +(\d+) (\d+ \S+) +(\d+) (\d+ \S+) +(\d+) (\d+ \S+) `)
 	ioColumns    = regexp.MustCompile(`(?m)^ *\|[^|]*<>[^|]*\| +(\d+) \| +(\d+) \|`)
 )
+
+// jsonTimes are the times in an object of JSON, by their keys.
+var jsonTimes = regexp.MustCompile(`"(?:[a-z]+_)?time": ?("[^"]*"|null)`)
+
+// TestTimesInJSON: all reports write times as NDJSON does, and those that RFC 3339 cannot
+// say cost no report.
+func TestTimesInJSON(t *testing.T) {
+	lossy, err := os.ReadFile("../../pcaps/wulfram/lossy.pcapng")
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := filepath.Join(t.TempDir(), "late.pcapng")
+	if err := os.WriteFile(late, laterPackets(lossy, 49, 0xf0000000), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	commands := [][]string{
+		{"decode", "-q", "--summary=json"}, {"decode"}, {"flows"}, {"flows", "--every", "1s"}, {"acks", "--every", "1s"}, {"verify"},
+	}
+	for file, want := range map[string]string{
+		"../../pcaps/wulfram/lossy.pcapng": `"2026-11-29T20:15:0`,
+		late:                               "null",
+	} {
+		for _, args := range commands {
+			got := opscope(t, append(args, "-T", "json", file)...)
+			if got.code > exitCheck || got.err != "" {
+				t.Errorf("%v of %s ends with %d: %s", args, file, got.code, got.err)
+			}
+			found := false
+			for _, m := range jsonTimes.FindAllStringSubmatch(got.out, -1) {
+				found = found || strings.HasPrefix(m[1], want)
+				if m[1] != "null" && len(m[1]) != len(`"2026-11-29T20:15:02.104512000Z"`) {
+					t.Errorf("%v of %s: %s", args, file, m[0])
+				}
+			}
+			if !found {
+				t.Errorf("%v of %s has no time %s", args, file, want)
+			}
+			for d := json.NewDecoder(strings.NewReader(got.out)); d.More(); {
+				var object map[string]any
+				if err := d.Decode(&object); err != nil {
+					t.Fatalf("%v of %s: %v", args, file, err)
+				}
+			}
+		}
+	}
+}
+
+// laterPackets sets the upper half of the time of the packets of a pcapng from one on.
+func laterPackets(pcapng []byte, from int, upper uint32) []byte {
+	b, le := bytes.Clone(pcapng), binary.LittleEndian
+	const enhanced, timeHigh, total = 6, 12, 4
+	for at, n := 0, 0; at < len(b); at += int(le.Uint32(b[at+total:])) {
+		if le.Uint32(b[at:]) != enhanced {
+			continue
+		}
+		if n++; n >= from {
+			le.PutUint32(b[at+timeHigh:], upper)
+		}
+	}
+	return b
+}
 
 // TestTsharkConversations compares packets and bytes of flows with the conversations that
 // tshark finds in every capture.

@@ -3,13 +3,14 @@ package main
 import (
 	"context"
 	"io"
+	"time"
 
 	"opscope/dissect"
 )
 
 // standardInput reads standard input, which may be a pipe that brings something now and
-// then. Before it waits it writes out what is buffered, so that what has come is
-// shown; and it does not wait beyond the end of its context.
+// then. In a lull it writes out what is buffered, so that what has come is shown; and it
+// does not wait beyond the end of its context.
 type standardInput struct {
 	ctx  context.Context
 	out  dissect.Sink
@@ -17,6 +18,10 @@ type standardInput struct {
 	got  chan chunk
 	left chunk
 }
+
+// lull is how long nothing comes before what has come is written out. A pipe that is being
+// filled, and a file, bring more sooner, so that a table of theirs has one header.
+const lull = 200 * time.Millisecond
 
 // chunk is what one read brought. Its data belongs to the reader again when more is
 // wanted.
@@ -45,14 +50,9 @@ func newStandardInput(ctx context.Context, in io.Reader, out dissect.Sink) *stan
 // Read returns the next bytes. After an error it returns that error again.
 func (l *standardInput) Read(p []byte) (int, error) {
 	if len(l.left.data) == 0 && l.left.err == nil {
-		if err := l.out.Flush(); err != nil {
-			return 0, err
-		}
 		l.want <- struct{}{}
-		select {
-		case l.left = <-l.got:
-		case <-l.ctx.Done():
-			l.left.err = context.Cause(l.ctx)
+		if err := l.wait(); err != nil {
+			return 0, err
 		}
 	}
 	n := copy(p, l.left.data)
@@ -60,4 +60,26 @@ func (l *standardInput) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	return n, l.left.err
+}
+
+// wait waits for what is wanted. It returns the error of the output.
+func (l *standardInput) wait() error {
+	for late := time.After(lull); ; late = nil {
+		select {
+		case l.left = <-l.got:
+			return nil
+		case <-l.ctx.Done():
+			l.left.err = context.Cause(l.ctx)
+			return nil
+		case <-late:
+			select {
+			case l.left = <-l.got: // it was this process that was late
+				return nil
+			default:
+			}
+			if err := l.out.Flush(); err != nil {
+				return err
+			}
+		}
+	}
 }

@@ -32,6 +32,8 @@ protocol was decoded. Secrets are masked in samples, too.`,
 	f.StringVarP(&o.format, "format", "T", "text", "output `FORMAT`: text or json (one object)")
 	f.IntVar(&samples, "samples", 3, "show at most `N` samples of each kind")
 	f.BoolVar(&o.secrets, "show-secrets", false, "print passwords and tokens as they are")
+	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
+	completeFlags(c)
 	return c
 }
 

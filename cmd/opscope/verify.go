@@ -103,9 +103,6 @@ not start, or the interface went away.`,
 	f.BoolVar(&o.personal, "mask-personal", false, "mask chat, and the names that persons give themselves, too")
 	f.StringVar(&o.color, "color", "auto", "`WHEN` to use colour: auto, always or never")
 	completeFlags(c)
-	if err := c.RegisterFlagCompletionFunc("rules", cobra.FixedCompletions(verify.Protocols(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
-		panic(err) // no such flag: the line above is wrong
-	}
 	return c
 }
 
@@ -184,12 +181,12 @@ func (o *verifyOptions) settings() (*verify.Settings, error) {
 	var settings verify.Settings
 	for _, text := range o.rules {
 		if err := settings.Change(text); err != nil {
-			return nil, usage("--rule %w", err)
+			return nil, usage("--rule: %w", err)
 		}
 	}
 	for _, text := range o.waivers {
 		if err := settings.Waive(text); err != nil {
-			return nil, usage("--waive %w", err)
+			return nil, usage("--waive: %w", err)
 		}
 	}
 	return &settings, nil
@@ -430,7 +427,10 @@ func listRules(s streams, protocol string) error {
 		}
 		rows = append(rows, []string{r.ID, severity, r.Confidence.String(), sentence, r.Source})
 	}
-	return sink.WriteTable(s.out, []string{"rule", "severity", "confidence", "what holds", "source"}, rows)
+	if err := sink.WriteTable(s.out, []string{"rule", "severity", "confidence", "what holds", "source"}, rows); err != nil {
+		return outputError(err)
+	}
+	return nil
 }
 
 // printer prints single records as decode does.

@@ -107,6 +107,26 @@ func TestVerifyExitCodes(t *testing.T) {
 	}
 }
 
+// TestVerifyGaps: what was not captured is proved by the packets around it, and what the snap
+// length cut by the packet that it was cut off.
+func TestVerifyGaps(t *testing.T) {
+	for file, want := range map[string][]int{"missed": {6, 10}, "snaplen": {13}} {
+		c, _ := check(t, "--most", "1000", "../../pcaps/wulfram/"+file+".pcapng")
+		found := false
+		for _, r := range c.Files[0].Rules {
+			for _, b := range r.Breaks {
+				if len(b.Packets) == 0 {
+					t.Errorf("%s: no packet proves that %s: %s", file, r.Rule, b.Text)
+				}
+				found = found || strings.Contains(b.Text, "are missing") && slices.Equal(b.Packets, want)
+			}
+		}
+		if !found {
+			t.Errorf("%s: no gap at %v", file, want)
+		}
+	}
+}
+
 // TestVerifyReportIsStable proves that the same capture gives the same reports, and that
 // they mask what the outputs do.
 func TestVerifyReportIsStable(t *testing.T) {

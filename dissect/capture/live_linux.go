@@ -317,7 +317,7 @@ func (s *packetSocket) frame(frame []byte, take func(*dissect.Packet)) {
 		before := s.lost.Load()
 		p.Dropped = int(s.dropped() - before)
 	}
-	s.merged(h, frame)
+	s.merged(h, frame, from)
 	tagged := h.Status&unix.TP_STATUS_VLAN_VALID != 0
 	tpid := uint16(0x8100)
 	if h.Status&unix.TP_STATUS_VLAN_TPID_VALID != 0 {
@@ -377,8 +377,9 @@ const (
 	mergedUDP   = 5  // VIRTIO_NET_HDR_GSO_UDP_L4
 )
 
-// merged says, once for segments and once for datagrams, that offload merges them.
-func (s *packetSocket) merged(h *unix.Tpacket3Hdr, frame []byte) {
+// merged says, once for segments and once for datagrams, that offload merges them, and at
+// which interface.
+func (s *packetSocket) merged(h *unix.Tpacket3Hdr, frame []byte, from *unix.RawSockaddrLinklayer) {
 	kind := byte(0)
 	if s.merges {
 		kind = frame[int(h.Mac)-mergeHeader+mergeKind] &^ 0x80 // without the bit for ECN
@@ -391,7 +392,11 @@ func (s *packetSocket) merged(h *unix.Tpacket3Hdr, frame []byte) {
 	}
 	if kind != 0 && !*said {
 		*said = true
-		s.options.warnMerged(s.info.Name, what)
+		name := s.info.Name
+		if i, err := net.InterfaceByIndex(int(from.Ifindex)); err == nil { // else it is gone
+			name = i.Name
+		}
+		s.options.warnMerged(name, what)
 	}
 }
 

@@ -40,11 +40,12 @@ type Recording struct {
 	files   int      // ever
 	begun   time.Time
 	packets int  // in this file
+	all     int  // packets, in all files
 	over    bool // as many files as were asked for are full
 }
 
 // NewRecording returns a recording into files at path, or into out for "-". It is full after
-// the bytes or the files that stop has. Nothing is opened before Begin.
+// the bytes of a file, the packets of all, or the files that stop has. Nothing is opened before Begin.
 func NewRecording(path string, out io.Writer, application string, r, stop Rotation) (*Recording, error) {
 	switch {
 	case path == "-" && r.every():
@@ -80,12 +81,13 @@ func (r *Recording) Write(p *dissect.Packet, counters func(int) Counters) error 
 		return nil
 	}
 	r.packets++
+	r.all++
 	return failed(r.writer.Packet(p, ""))
 }
 
 // full reports whether no packet will be written any more.
 func (r *Recording) full() bool {
-	return r.over || r.stop.Bytes > 0 && r.writer.Size() >= r.stop.Bytes
+	return r.over || r.stop.Bytes > 0 && r.writer.Size() >= r.stop.Bytes || r.stop.Packets > 0 && r.all >= r.stop.Packets
 }
 
 // failed says what an error is about.

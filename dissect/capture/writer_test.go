@@ -81,6 +81,8 @@ func TestRecording(t *testing.T) {
 		{"a ring", Rotation{Packets: 2, Files: 2}, Rotation{}, []int{2, 2}},
 		{"a number of files", Rotation{Packets: 2}, Rotation{Files: 3}, []int{2, 2, 2}},
 		{"a size", Rotation{}, Rotation{Bytes: 400}, []int{3}},
+		{"a number of packets", Rotation{}, Rotation{Packets: 5}, []int{5}},
+		{"a number of packets in several files", Rotation{Packets: 4}, Rotation{Packets: 6}, []int{4, 2}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -197,7 +197,7 @@ const (
 // Cut finds one frame. A large size of one that is not all there counts only once its
 // envelope is, because that may belie it.
 func (c *conversation) Cut(_ dissect.Direction, data []byte) (schema.Frame, *wire.Error) {
-	f, err := c.tcp.Find(data, c.Protocol.Name)
+	f, err := c.tcp.Cut(data)
 	switch {
 	case err != nil && err.Kind != wire.Incomplete:
 		return f, err
@@ -206,14 +206,28 @@ func (c *conversation) Cut(_ dissect.Direction, data []byte) (schema.Frame, *wir
 	case len(data) < c.system.Size():
 		return f, err
 	}
-	if most := c.most(data, f.Size); f.Size > most {
-		return schema.Frame{}, c.tooLarge(data, most)
+	if f.Size > c.most(data, f.Size) {
+		return schema.Frame{}, errTooLarge
 	}
 	return f, err
 }
 
-// errHead is the answer for less than an envelope.
-var errHead = &wire.Error{Layer: "dplay", Path: "envelope", Want: "an envelope", Got: "its start", Kind: wire.Incomplete}
+// Fault says why data does not begin with a whole frame.
+func (c *conversation) Fault(d dissect.Direction, data []byte) *wire.Error {
+	if _, err := c.Cut(d, data); err == errHead {
+		return err
+	} else if err == errTooLarge {
+		return c.tooLarge(data, c.most(data, c.size(data)))
+	}
+	_, err := c.tcp.Find(data, c.Protocol.Name)
+	return err
+}
+
+// The answers for less than an envelope, and for a size that cannot be.
+var (
+	errHead     = &wire.Error{Layer: "dplay", Path: "envelope", Want: "an envelope", Got: "its start", Kind: wire.Incomplete}
+	errTooLarge = &wire.Error{Layer: "dplay", Path: "envelope.size", Want: "a smaller size", Got: "this one", Kind: wire.Malformed}
+)
 
 // roomy is the size from which a frame that is not all there is looked through for
 // another one: larger than all that the games here send, but for pieces.
@@ -292,7 +306,7 @@ func (l *layouts) begins(data []byte) bool {
 	if len(data) >= headerSize {
 		return l.headed(data)
 	}
-	_, err := l.tcp.Find(data, "")
+	_, err := l.tcp.Cut(data)
 	return err == nil || err.Kind == wire.Incomplete
 }
 

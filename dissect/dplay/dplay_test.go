@@ -252,6 +252,24 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// What is said of groups can bring a packed player and a password, as CreatePlayer can.
+func TestGroupsWithPackedPlayers(t *testing.T) {
+	const signature = 20
+	create := seen(t, "create-player")
+	at := signature + int(binary.LittleEndian.Uint32([]byte(create[28+12:])))
+	packed := create[at:][:binary.LittleEndian.Uint32([]byte(create[at:]))]
+	five := le32(0) + le32(7) + le32(8) + le32(8+20) + le32(8+20+len(packed))
+	for number, name := range map[int]string{0x09: "CreateGroup", 0x0c: "DeleteGroup", 0x0d: "AddPlayerToGroup", 0x0e: "DeletePlayerFromGroup"} {
+		a := newAnother(t)
+		a.host.Send(dialer, command(number, five+packed+"p\x00w\x00\x00\x00"), command(number, five[:12]+le32(0)+le32(0)))
+		got, _ := a.frames(t)
+		scene.Want(t, got, "s2c "+name+"\ns2c "+name)
+		if i := got[0].Body.Field("password"); i < 0 || string(got[0].Body.AppendText(nil, i)) != "pw" || got[0].Body.Field("packed_player") < 0 {
+			t.Errorf("%s: %v", name, got[0].Body.Nodes)
+		}
+	}
+}
+
 // TestHeaderWithoutItsEnd: all bytes of a header that ends too early are counted, also
 // those that its record does not show.
 func TestHeaderWithoutItsEnd(t *testing.T) {

@@ -98,11 +98,15 @@ func (p *Players) show(q *player) {
 	if q.system != 0 {
 		system = hex(q.system)
 	}
-	p.table.Set(int64(q.id), schema.Entry{
+	e := schema.Entry{
 		Values: []float64{float64(at), 0, 0, float64(q.system), 0},
 		Texts:  []string{index, cmp.Or(q.role, "-"), cmp.Or(q.kind, "-"), system, cmp.Or(q.name, "-")},
 		Origin: schema.Learned, Packet: q.packet,
-	})
+	}
+	if q.name != "" {
+		e.Personal = len(e.Texts)
+	}
+	p.table.Set(int64(q.id), e)
 }
 
 // The words of the table.

@@ -342,3 +342,20 @@ func answer(t *testing.T, file string, l *filter.Language, questions []question,
 		}
 	}
 }
+
+// TestPaths: what is offered as a column is one.
+func TestPaths(t *testing.T) {
+	list, _ := schemas(t)
+	language := filter.NewLanguage(list, dissect.Privacy{})
+	paths := language.Paths()
+	for _, path := range paths {
+		if _, err := language.Columns([]string{path}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, path := range []string{"time", "ack.rtt_ms", "src.port", "envelope.slot", "entity_id", "entities.mask.position", "fields.dir", "udp_token"} {
+		if !slices.Contains(paths, path) {
+			t.Errorf("%s is not among them", path)
+		}
+	}
+}

@@ -68,6 +68,43 @@ func numbered(in *name, word string) *name {
 	return &name{path: in.path + `["` + word + `"]`, kinds: number | text | group, list: true}
 }
 
+// Paths returns what Columns takes: the keys of records, and the fields of the protocols,
+// those with the name of a key behind "fields.". They are sorted.
+func (l *Language) Paths() []string {
+	var list []string
+	for word, k := range keys {
+		if k.kinds&readable != 0 {
+			list = append(list, word)
+		}
+	}
+	for word, m := range l.fields.members {
+		before := ""
+		if k := keys[word]; k != nil && !k.beside {
+			before = "fields."
+		}
+		list = m.appendPaths(list, before)
+	}
+	for _, m := range l.envelope.members {
+		list = m.appendPaths(list, "")
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// appendPaths appends the path of n, of its flags, and of all that is below it.
+func (n *name) appendPaths(list []string, before string) []string {
+	if n.kinds&(readable|masked) != 0 {
+		list = append(list, before+n.path)
+	}
+	for _, bit := range words(nil, n.flags) {
+		list = append(list, before+n.path+"."+bit)
+	}
+	for _, m := range n.members {
+		list = m.appendPaths(list, before)
+	}
+	return list
+}
+
 func isNumber(word string) bool {
 	for _, c := range word {
 		if c < '0' || c > '9' {

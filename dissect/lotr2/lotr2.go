@@ -25,7 +25,7 @@ func (Protocol) Schema() (*schema.Protocol, error) { return schema.Builtin("lotr
 
 // Recognize takes every flow of DirectPlay. What its session says tells whether it is
 // this game's; if not, only DirectPlay is shown.
-func (Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
+func (Protocol) Recognize(_ *dissect.Scratch, t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
 	return dplay.Recognize(t, data)
 }
 

@@ -106,6 +106,12 @@ func (c *conversation) Cut(d dissect.Direction, data []byte) (schema.Frame, *wir
 	return schema.Frame{Size: len(data), Seq: -1, Length: -1}, nil
 }
 
+// Fault says why data does not begin with a whole frame.
+func (c *conversation) Fault(d dissect.Direction, data []byte) *wire.Error {
+	_, err := c.Cut(d, data)
+	return err
+}
+
 // The answers for less than a header, and for less than a frame.
 var (
 	errHeader = &wire.Error{Layer: "framing", Path: "envelope", Want: "a header", Got: "less", Kind: wire.Incomplete}

@@ -155,6 +155,20 @@ func TestFramesAndSegments(t *testing.T) {
 	}
 }
 
+// What a stream is does not depend on its segments either, where its first frames alone tell.
+func TestFoundInSmallSegments(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 5, 7, 1000} {
+		g := begin()
+		g.tcp.Drip(fromC, n, frame(1, strings.Repeat("x", 40)), frame(0x0231, attackBody), frame(5), frame(0x0231, attackBody))
+		g.frames(t, `
+			c2s EchoReq
+			c2s AttackReq unacked +never_acknowledged
+			c2s Pong +acked_unseen
+			c2s AttackReq unacked +never_acknowledged
+		`)
+	}
+}
+
 // Item 2: after a size that no frame has, nothing in that direction is believed, and the
 // other one goes on.
 func TestABadSizeEndsADirection(t *testing.T) {

@@ -26,24 +26,24 @@ var openers = []string{"EnterGameReq", "LoginReq", "RegisterReq"}
 // Recognize takes a stream that begins with the packet that enters the game, or holds a
 // row of frames of one side; and a datagram that is a frame of UDP to its last byte.
 // Items 4 and 12; no port is known.
-func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
+func (p Protocol) Recognize(w *dissect.Scratch, t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
 	s, err := p.Schema()
 	if err != nil {
 		return schema.AnySender, dissect.Foreign
 	}
-	var w dissect.Scratch
 	if t == schema.UDP {
-		return recognizeDatagram(s, &w, data)
+		return recognizeDatagram(s, w, data)
 	}
-	if p := opener(s, &w, data); p != nil {
+	if p := opener(s, w, data); p != nil {
 		return p.From, dissect.Opening
 	}
+	f := framing(s, schema.TCP)
 	for off := range min(maxLate, len(data)) {
 		least := leastLate
 		if off == 0 {
 			least = leastChain
 		}
-		if by, ok := chain(s, &w, data[off:], least); ok {
+		if by, ok := chain(s, f, w, data[off:], least); ok {
 			return by, dissect.Familiar
 		}
 	}
@@ -87,15 +87,14 @@ func hasText(t *schema.Tree) bool {
 
 // chain walks whole frames of one side from the start of data: at least so many, one of
 // which is convincing.
-func chain(s *schema.Protocol, w *dissect.Scratch, data []byte, least int) (schema.Sender, bool) {
-	f := framing(s, schema.TCP)
+func chain(s *schema.Protocol, f *schema.Framing, w *dissect.Scratch, data []byte, least int) (schema.Sender, bool) {
 	by, convinced := schema.AnySender, 0
 	for n := 0; ; n++ {
 		if n >= least {
 			return by, convinced > 0 && by != schema.AnySender
 		}
-		head, ok := headOf(f, data)
-		if !ok || head.Size > len(data) {
+		head, err := f.Cut(data)
+		if err != nil || head.Size > maxFrame {
 			return by, false
 		}
 		p := s.Packet(head.Opcode, by, schema.TCP)

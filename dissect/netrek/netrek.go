@@ -80,6 +80,12 @@ func (c *conversation) Cut(d dissect.Direction, data []byte) (schema.Frame, *wir
 	return c.tcp.FindTyped(&c.scratch.Trial, c.schema, d.Sender(), data)
 }
 
+// Fault says why data does not begin with a whole packet.
+func (c *conversation) Fault(d dissect.Direction, data []byte) *wire.Error {
+	_, err := c.Cut(d, data)
+	return err
+}
+
 // Doubt finds stray bytes that look like the start of a packet, and swallow the good
 // one behind them: no type follows it, while good packets begin inside. Section 11,
 // item 17.
@@ -111,58 +117,76 @@ const (
 // passed over behind it.
 func (c *conversation) stray(d dissect.Direction, data []byte, size int) int {
 	for n := 1; n < min(size, maxStray+1); n++ {
-		if c.run(d, data[n:]).whole {
+		if c.walks(d, data[n:]) {
 			return n
 		}
-		if size+n <= len(data) && c.run(d, data[size+n:]).whole {
+		if size+n <= len(data) && c.walks(d, data[size+n:]) {
 			return 0
 		}
 	}
 	return 0
 }
 
-// run is a row of packets.
-type run struct {
-	packets   int
-	kinds     int  // different types among them
-	convinced bool // one of them convinces
-	whole     bool // they end where the bytes do, or there are enough
+// row is packets that stand in a row.
+type row struct {
+	packets int
+	size    int  // bytes
+	kinds   int  // different types among them
+	whole   bool // they end where the bytes do, or there are enough
 }
 
-// run walks packets from the start of data, as many as make a boundary.
-func (c *conversation) run(d dissect.Direction, data []byte) run {
+// walks reports whether data begins with packets, as many as make a boundary.
+func (c *conversation) walks(d dissect.Direction, data []byte) bool {
 	c.scratch.Trial.State = c.state
-	return walk(c.schema, c.tcp, schema.TCP, c.scratch, d.Sender(), data)
+	return walks(c.schema, c.tcp, schema.TCP, c.scratch, d.Sender(), data)
 }
 
-// walk walks packets of one sender from the start of data, as many as make a
-// boundary.
-func walk(p *schema.Protocol, f *schema.Framing, t schema.Transport, w *dissect.Scratch, by schema.Sender, data []byte) (r run) {
-	enough := int(p.Limit("resync_packets"))
+// walks reports whether data begins with packets of one sender, as many as make a boundary.
+// Their sizes come first: they break off soon where there are none.
+func walks(p *schema.Protocol, f *schema.Framing, t schema.Transport, w *dissect.Scratch, by schema.Sender, data []byte) bool {
+	r := measure(p, f, w, by, data, int(p.Limit("resync_packets")))
+	return r.whole && convincing(p, f, t, w, by, data, r.packets)
+}
+
+// measure counts the packets of one sender that stand at the start of data by their sizes, up
+// to as many as are enough.
+func measure(p *schema.Protocol, f *schema.Framing, w *dissect.Scratch, by schema.Sender, data []byte, enough int) (r row) {
 	var seen [4]uint64 // types
-	for at := 0; r.packets < enough; r.packets++ {
-		if at == len(data) {
-			r.whole = r.packets > 0 && r.convinced
-			return r
-		}
-		frame, err := f.FindTyped(&w.Trial, p, by, data[at:])
+	for r.size < len(data) && r.packets < enough {
+		next := data[r.size:]
+		frame, err := f.FindTyped(&w.Trial, p, by, next)
 		if err != nil {
-			return r
+			return
 		}
-		switch plausible(p, t, w, by, data[at:at+frame.Size]) {
-		case dissect.Implausible:
-			return r
-		case dissect.Convincing:
-			r.convinced = true
-		}
-		if word, bit := &seen[data[at]>>6], uint64(1)<<(data[at]&63); *word&bit == 0 {
+		if word, bit := &seen[next[0]>>6], uint64(1)<<(next[0]&63); *word&bit == 0 {
 			*word |= bit
 			r.kinds++
 		}
-		at += frame.Size
+		r.packets++
+		r.size += frame.Size
 	}
-	r.whole = r.convinced
+	r.whole = true
 	return r
+}
+
+// convincing reports whether so many packets, which were measured, are plausible, and one of
+// them convinces.
+func convincing(p *schema.Protocol, f *schema.Framing, t schema.Transport, w *dissect.Scratch, by schema.Sender, data []byte, packets int) bool {
+	convinced := false
+	for ; packets > 0; packets-- {
+		frame, err := f.FindTyped(&w.Trial, p, by, data)
+		if err != nil {
+			return false
+		}
+		switch plausible(p, t, w, by, data[:frame.Size]) {
+		case dissect.Implausible:
+			return false
+		case dissect.Convincing:
+			convinced = true
+		}
+		data = data[frame.Size:]
+	}
+	return convinced
 }
 
 // name names a type for an error.

@@ -375,6 +375,38 @@ func TestServerThatCalls(t *testing.T) {
 		s2c SP_PLAYER`)
 }
 
+// On a port that tells nothing, a client of another version is known by the feature that it
+// names, and a server by a longer row of packets where they are of few types.
+func TestPortThatTellsNothing(t *testing.T) {
+	motd := padded("\x0b\x00\x00\x00welcome", 84)
+	for name, c := range map[string]struct {
+		from  scene.Side
+		sends []string
+		want  string
+	}{
+		"another version": {fromC, []string{"\x1b\x03\x0a\x00\x00\x00\x75\x2f", feature("FEATURE_PACKETS", 0)}, `
+			c2s CP_SOCKET +out_of_range
+			c2s CP_FEATURE`},
+		"a greeting": {fromS, append([]string{feature("FPS", 0)}, slices.Repeat([]string{motd}, 9)...), "s2c SP_FEATURE" +
+			strings.Repeat("\ns2c SP_MOTD", 9)},
+		"a long greeting": {fromS, []string{strings.Repeat(motd, 20) + pstatus + player}, strings.Repeat("s2c SP_MOTD\n", 20) +
+			"s2c SP_PSTATUS\ns2c SP_PLAYER"},
+		"updates": {fromS, slices.Repeat([]string{player + you() + player}, 18),
+			"s2c SP_PLAYER\ns2c SP_YOU +struct_size_differs\ns2c SP_PLAYER" + strings.Repeat("\ns2c SP_PLAYER\ns2c SP_YOU\ns2c SP_PLAYER", 17)},
+		"a list of numbers": {fromC, slices.Repeat([]string{speed, direction}, 50), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &scene.Scene{}
+			tcp := s.TCP("10.0.0.2:50111", "10.0.0.1:2700")
+			tcp.Open()
+			for _, x := range c.sends {
+				tcp.Send(c.from, x)
+			}
+			scene.Want(t, s.Play(t, known).Frames(), c.want)
+		})
+	}
+}
+
 // Where nothing tells who sends, a type that both have is shown as such, until one
 // comes that only one side sends.
 func TestUnknownSides(t *testing.T) {

@@ -22,9 +22,9 @@ func (w *watched) Schema() (*schema.Protocol, error) {
 	return w.Protocol.Schema()
 }
 
-func (w *watched) Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
+func (w *watched) Recognize(x *dissect.Scratch, t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
 	w.loads++
-	return w.Protocol.Recognize(t, data)
+	return w.Protocol.Recognize(x, t, data)
 }
 
 type nowhere struct{}

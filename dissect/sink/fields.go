@@ -1,6 +1,8 @@
 package sink
 
 import (
+	"slices"
+
 	"opscope/dissect"
 	"opscope/schema"
 )
@@ -25,13 +27,54 @@ type declaration struct {
 }
 
 // fieldsOf returns the fields of a packet when s sends it, those of all its
-// layouts; none for a packet nobody knows.
+// layouts, each name once; none for a packet nobody knows.
 func fieldsOf(p *schema.Packet, s schema.Sender) []declaration {
 	var list []declaration
 	for _, layout := range p.Of(s) {
 		list = append(list, nested(layout.Items())...)
 	}
-	return list
+	return settled(list)
+}
+
+// settled makes one of the fields of a name, which stand in several cases or layouts. Nothing
+// tells which of them a value had, so that only what they all say of it is said.
+func settled(list []declaration) []declaration {
+	var out []declaration
+	for _, d := range list {
+		i := slices.IndexFunc(out, func(o declaration) bool { return o.Name == d.Name })
+		if i < 0 {
+			out = append(out, d)
+			continue
+		}
+		out[i].Field = common(out[i].Field, d.Field)
+		out[i].members = append(slices.Clip(out[i].members), d.members...)
+	}
+	for i := range out {
+		out[i].members = settled(out[i].members)
+	}
+	return out
+}
+
+// common returns what two fields of a name agree on, of how a value is shown.
+func common(a, b *schema.Field) *schema.Field {
+	f := *a
+	if a.Enum != b.Enum {
+		f.Enum = nil
+	}
+	if a.Flags != b.Flags {
+		f.Flags = nil
+	}
+	if a.Scale != b.Scale {
+		f.Scale = 0
+	}
+	if a.Unit != b.Unit {
+		f.Unit = ""
+	}
+	f.Hex = a.Hex && b.Hex
+	if a.Redact == schema.Open || b.Redact == schema.Secret {
+		f.Redact = b.Redact
+	}
+	return &f
 }
 
 // nested makes a tree of a list of lines with depths. Lines without a name, the

@@ -61,19 +61,19 @@ type Counts struct {
 
 // Period is from the first to the last of some packets or records, zero for none.
 type Period struct {
-	First   time.Time `json:"first_time"`
-	Last    time.Time `json:"last_time"`
-	Seconds float64   `json:"seconds"`
+	First   dissect.Stamp `json:"first_time"`
+	Last    dissect.Stamp `json:"last_time"`
+	Seconds float64       `json:"seconds"`
 }
 
 func (p *Period) add(t time.Time) {
-	if p.First.IsZero() || t.Before(p.First) {
-		p.First = t
+	if p.First.IsZero() || t.Before(p.First.Time) {
+		p.First.Time = t
 	}
-	if t.After(p.Last) {
-		p.Last = t
+	if t.After(p.Last.Time) {
+		p.Last.Time = t
 	}
-	p.Seconds = p.Last.Sub(p.First).Seconds()
+	p.Seconds = p.Last.Sub(p.First.Time).Seconds()
 }
 
 // Sent is the packets of one side.
@@ -398,7 +398,7 @@ func (r *FlowReport) writeSessions(b *strings.Builder, several bool, width int) 
 	var rows [][]string
 	for _, s := range r.Sessions {
 		row := []string{
-			numbered(several, s.File, s.Session), s.Protocol, s.Client.String(), s.Server.String(), startText(s.First), secondsText(s.Seconds),
+			numbered(several, s.File, s.Session), s.Protocol, s.Client.String(), s.Server.String(), startText(s.First.Time), secondsText(s.Seconds),
 			strconv.Itoa(s.Flows),
 		}
 		row = append(append(row, s.Counts.texts()...), s.RTT.tripText(s.RTT.P50), s.RTT.tripText(s.RTT.Max), sessionState(s))
@@ -440,7 +440,7 @@ func (r *FlowReport) writeFlows(b *strings.Builder, several bool, width int) err
 	var rows [][]string
 	for _, f := range r.Flows {
 		rows = append(rows, []string{
-			numbered(several, f.File, f.Session), strconv.Itoa(f.Flow), f.Transport, f.Client.String(), f.Server.String(), startText(f.First),
+			numbered(several, f.File, f.Session), strconv.Itoa(f.Flow), f.Transport, f.Client.String(), f.Server.String(), startText(f.First.Time),
 			secondsText(f.Seconds), grouped(int64(f.Packets)), grouped(f.Bytes), grouped(int64(f.ToServer.Packets)), grouped(f.ToServer.Bytes),
 			grouped(int64(f.ToClient.Packets)), grouped(f.ToClient.Bytes), grouped(int64(f.Records)), some(f.SegmentsAgain), some(f.OutOfOrder), f.State,
 		})

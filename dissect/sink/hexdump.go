@@ -58,7 +58,7 @@ func (t *Text) appendDump(dst []byte, r *dissect.Record) []byte {
 
 // claims gathers the fields that have a place in the record, sorted by it.
 func (t *Text) claims(r *dissect.Record) {
-	t.legend, t.passed = t.legend[:0], 0
+	t.legend, t.passed, t.path = t.legend[:0], 0, t.path[:0]
 	for i := range r.Body.Nodes {
 		n := &r.Body.Nodes[i]
 		if bits := ownBits(&r.Body, i); bits > 0 && !dissect.Withheld(n) {
@@ -168,7 +168,7 @@ func (t *Text) appendLegend(dst []byte, r *dissect.Record) []byte {
 		from := len(dst)
 		dst = append(dst, "   "...)
 		dst = append(append(append(dst, t.fieldInk(k).on...), letter(k)), t.fieldInk(k).off...)
-		dst = appendPath(append(dst, ' '), &r.Body, c.node)
+		dst = t.path.append(append(dst, ' '), &r.Body, c.node)
 		dst = appendRange(append(dst, ' '), c.off, c.len)
 		dst = t.breakLine(dst, start, from, &start)
 	}
@@ -197,30 +197,42 @@ func (t *Text) breakLine(dst []byte, start, from int, next *int) []byte {
 	return slices.Insert(dst, from, ' ')
 }
 
-// appendPath appends the name of a node with the names above it, as errors have
-// it: entities[1].position[0].
-func appendPath(dst []byte, body *schema.Tree, node int) []byte {
-	start, inArray := len(dst), false
-	for from, to := 0, len(body.Nodes); ; {
-		i, index := from, 0
-		for i < to && body.Next(i) <= node {
-			i = body.Next(i)
-			index++
+// path is the way from the top of a tree down to a node: a waypoint for each level. The next
+// node mostly stands a little further, so that no level is counted through again.
+type path []waypoint
+
+// waypoint is a node of a level, which begins at from, and its index there.
+type waypoint struct{ from, node, index int }
+
+// append appends the name of a node with the names above it, as errors have it:
+// entities[1].position[0].
+func (p *path) append(dst []byte, body *schema.Tree, node int) []byte {
+	start, inArray, from := len(dst), false, 0
+	for level := 0; ; level++ {
+		if level == len(*p) {
+			*p = append(*p, waypoint{from, from, 0})
 		}
-		n := &body.Nodes[i]
+		s := &(*p)[level]
+		if s.from != from || s.node > node {
+			*s = waypoint{from, from, 0}
+		}
+		for body.Next(s.node) <= node {
+			s.node = body.Next(s.node)
+			s.index++
+		}
+		n := &body.Nodes[s.node]
 		switch {
 		case inArray:
-			dst = append(appendInt(append(dst, '['), int64(index)), ']')
+			dst = append(appendInt(append(dst, '['), int64(s.index)), ']')
 		case len(dst) > start:
 			dst = appendEscaped(append(dst, '.'), nameOf(n))
 		default:
 			dst = appendEscaped(dst, nameOf(n))
 		}
-		if i == node {
+		if s.node == node {
 			return dst
 		}
-		inArray = n.Kind == schema.Array
-		from, to = i+1, body.Next(i)
+		inArray, from = n.Kind == schema.Array, s.node+1
 	}
 }
 

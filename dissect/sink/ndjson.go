@@ -422,16 +422,9 @@ func (j *NDJSON) appendError(dst []byte, r *dissect.Record) []byte {
 	return append(dst, '}')
 }
 
-// The seconds since 1970 that RFC 3339 can say: those of the years 0 to 9999.
-const (
-	firstSecond = -62167219200
-	lastSecond  = 253402300799
-)
-
-// appendTime appends a time as RFC 3339 in UTC with nine digits; null for none, and
-// for one of another year, which only a damaged capture has.
+// appendTime appends a time as a dissect.Stamp has it.
 func (j *NDJSON) appendTime(dst []byte, t time.Time) []byte {
-	if s := t.Unix(); t.IsZero() || s < firstSecond || s > lastSecond {
+	if !(dissect.Stamp{Time: t}).Written() {
 		return append(dst, "null"...)
 	}
 	if second := t.Unix(); second != j.second || len(j.clock) == 0 {

@@ -67,6 +67,31 @@ func TestTextIsTheSameAfterNDJSON(t *testing.T) {
 	}
 }
 
+// What a value means can depend on a case that a line does not name: then nothing is said of
+// it, instead of something that may be wrong.
+func TestFieldOfSeveralCases(t *testing.T) {
+	builtin := func(name string) *schema.Protocol {
+		p, err := schema.Builtin(name)
+		if err != nil {
+			t.Error(err)
+		}
+		return p
+	}
+	for line, want := range map[string]string{
+		`"dir":"c2s","transport":"tcp","protocol":"netrek","message":"CP_UDP_REQ","opcode":35,"fields":{"request":3,"connmode":0,"port":0}`:       "request=3 (full_update) connmode=0 …",
+		`"dir":"s2c","transport":"udp","protocol":"netrek","message":"SP_S_YOU_SS","opcode":44,"fields":{"pad1":20,"damage":7}`:                   "pad1=20 damage=7",
+		`"dir":"s2c","transport":"tcp","protocol":"netrek","message":"SP_S_WARNING","opcode":42,"fields":{"which":1,"arg":3,"arg2":9,"damage":9}`: "which=1 (phaser_hit) arg=3 arg2=9 damage=9",
+		`"dir":"c2s","transport":"tcp","protocol":"netrek","message":"CP_OUTFIT","opcode":9,"fields":{"team":1,"ship":2}`:                         "team=1 (rom) ship=2 (cruiser)",
+	} {
+		var b strings.Builder
+		reread(t, `{"type":"record","file":0,"n":1,"packets":[1],"time":"2026-11-29T20:15:02.000000000Z","session":1,"flow":1,`+line+`,"size":8,"offset":0}`+"\n",
+			ReaderOptions{Schema: builtin}, NewText(&b, TextOptions{Time: UTC, Schema: builtin}))
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("got %q, want %q in it", b.String(), want)
+		}
+	}
+}
+
 func TestDirtyLines(t *testing.T) {
 	good := printJSON(t, NDJSONOptions{}, viewpoint())
 	for _, c := range []struct {

@@ -209,6 +209,9 @@ func (l learned) value(e *schema.Entry, i int) string {
 		sum := sha256.Sum256([]byte(e.Texts[i]))
 		return dissect.MaskText + " (" + strconv.Itoa(len(e.Texts[i])) + " bytes, sha256 " + string(appendHex(nil, sum[:4])) + "…)"
 	}
+	if e.Personal == i+1 && l.Hides(schema.Personal) {
+		return dissect.MaskText
+	}
 	return valueText(l.Table.Decl, e, i)
 }
 

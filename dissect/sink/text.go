@@ -83,6 +83,7 @@ type Text struct {
 	value        []byte           // scratch: a text before it is escaped
 	legend       []claim          // of the dump
 	passed       int              // entries of legend that end before the row of the dump
+	path         path             // of the last entry of legend that was shown
 }
 
 // NewText returns a sink that writes text to w.

@@ -65,7 +65,7 @@ func (s *scene) exhibit(r *dissect.Record) *Exhibit {
 	}
 	last := len(s.lines) - 1
 	s.latest = &Exhibit{
-		N: r.N, Packets: slices.Clone(r.Packets), Time: r.Time, Session: r.Session, Direction: r.Direction,
+		N: r.N, Packets: packetsOf(r), Time: r.Time, Session: r.Session, Direction: r.Direction,
 		Message: r.Message, Opcode: r.Opcode, Before: slices.Clone(s.lines[:last]), Line: s.lines[last],
 	}
 	if r.Type != dissect.FrameRecord {
@@ -75,4 +75,13 @@ func (s *scene) exhibit(r *dissect.Record) *Exhibit {
 		s.pending = append(s.pending, s.latest)
 	}
 	return s.latest
+}
+
+// packetsOf returns the packets that show a record: of a gap those around it.
+func packetsOf(r *dissect.Record) []int {
+	if r.Type != dissect.GapRecord {
+		return slices.Clone(r.Packets)
+	}
+	around := slices.DeleteFunc([]int{r.After, r.Before}, func(n int) bool { return n == 0 })
+	return slices.Compact(around)
 }

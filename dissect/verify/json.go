@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"opscope/dissect"
 )
 
 // The objects of a report in JSON. Their keys are those of NDJSON where one says the same.
@@ -37,17 +39,17 @@ type (
 		Waived     []jsonWaiver `json:"waived"`
 	}
 	jsonBreak struct {
-		Text    string    `json:"text"`
-		N       *int      `json:"n"`
-		Packets []int     `json:"packets"`
-		Time    time.Time `json:"time"`
-		Session *int      `json:"session"`
-		Dir     *string   `json:"dir"`
-		Message *string   `json:"message"`
-		Opcode  *int      `json:"opcode"`
-		Before  []string  `json:"before"`
-		Line    string    `json:"line"`
-		After   []string  `json:"after"`
+		Text    string        `json:"text"`
+		N       *int          `json:"n"`
+		Packets []int         `json:"packets"`
+		Time    dissect.Stamp `json:"time"`
+		Session *int          `json:"session"`
+		Dir     *string       `json:"dir"`
+		Message *string       `json:"message"`
+		Opcode  *int          `json:"opcode"`
+		Before  []string      `json:"before"`
+		Line    string        `json:"line"`
+		After   []string      `json:"after"`
 	}
 	jsonWaiver struct {
 		Packets []string `json:"packets"`
@@ -89,7 +91,7 @@ func (o *Outcome) json() jsonRule {
 	for i := range o.Breaks {
 		x := &o.Breaks[i]
 		j.Breaks = append(j.Breaks, jsonBreak{
-			Text: x.Text, N: positive(x.N), Packets: append([]int{}, x.Packets...), Time: x.Time.UTC(), Session: positive(x.Session),
+			Text: x.Text, N: positive(x.N), Packets: append([]int{}, x.Packets...), Time: dissect.Stamp{Time: x.Time}, Session: positive(x.Session),
 			Dir: optional(x.Direction.String()), Message: optional(x.Message), Opcode: opcodeOf(x.Exhibit),
 			Before: append([]string{}, x.Before...), Line: x.Line, After: append([]string{}, x.After...),
 		})

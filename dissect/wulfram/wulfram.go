@@ -46,8 +46,8 @@ const (
 
 // Recognize takes a stream that begins with a HELLO, and a datagram that begins
 // with a ROOT, the key or a handshake: what a session opens with.
-func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
-	by, ok := p.opens(t, data)
+func (p Protocol) Recognize(w *dissect.Scratch, t schema.Transport, data []byte) (schema.Sender, dissect.Recognition) {
+	by, ok := p.opens(w, t, data)
 	if !ok {
 		return by, dissect.Foreign
 	}
@@ -55,33 +55,32 @@ func (p Protocol) Recognize(t schema.Transport, data []byte) (schema.Sender, dis
 }
 
 // opens reports whether a session opens like that.
-func (p Protocol) opens(t schema.Transport, data []byte) (schema.Sender, bool) {
+func (p Protocol) opens(w *dissect.Scratch, t schema.Transport, data []byte) (schema.Sender, bool) {
 	s, err := p.Schema()
 	if err != nil {
 		return schema.AnySender, false
 	}
-	var w dissect.Scratch
 	if t == schema.TCP {
-		f, err := s.Framing("tcp").Find(data, s.Name)
+		f, err := s.Framing("tcp").Cut(data)
 		if err != nil || f.Opcode != opHello {
 			return schema.AnySender, false
 		}
-		return recognizeHello(&w, s, data[:f.Size], f.Head)
+		return recognizeHello(w, s, data[:f.Size], f.Head)
 	}
 	if len(data) == 0 {
 		return schema.AnySender, false
 	}
 	switch data[0] {
 	case opRoot:
-		return schema.Client, decodes(&w, s, schema.Client, data, 1) >= 0
+		return schema.Client, decodes(w, s, schema.Client, data, 1) >= 0
 	case opHello:
-		return recognizeHello(&w, s, data, 1)
+		return recognizeHello(w, s, data, 1)
 	case opHandshake:
-		return schema.AnySender, decodes(&w, s, schema.Client, data, 1) == len(data)
+		return schema.AnySender, decodes(w, s, schema.Client, data, 1) == len(data)
 	case opDiagnostic:
 		// A client may put a diagnostic in front of its ROOT.
-		if n := decodes(&w, s, schema.Client, data, 1); n > 0 && n < len(data) && data[n] == opRoot {
-			return schema.Client, decodes(&w, s, schema.Client, data[n:], 1) >= 0
+		if n := decodes(w, s, schema.Client, data, 1); n > 0 && n < len(data) && data[n] == opRoot {
+			return schema.Client, decodes(w, s, schema.Client, data[n:], 1) >= 0
 		}
 	}
 	return schema.AnySender, false
@@ -165,7 +164,13 @@ func (c *conversation) side(d dissect.Direction) *half {
 
 // Cut finds a frame.
 func (c *conversation) Cut(_ dissect.Direction, data []byte) (schema.Frame, *wire.Error) {
-	return c.tcp.Find(data, c.schema.Name)
+	return c.tcp.Cut(data)
+}
+
+// Fault says why data does not begin with a whole frame.
+func (c *conversation) Fault(_ dissect.Direction, data []byte) *wire.Error {
+	_, err := c.tcp.Find(data, c.schema.Name)
+	return err
 }
 
 // Doubt doubts no frame: it has told its size.
