@@ -352,6 +352,7 @@ func (h *Hold) drain() error {
 		return h.err
 	}
 	h.draining = true
+	defer func() { h.draining = false }() // also where a sink panics
 	for e := h.root.next; e != &h.root; e = h.root.next {
 		if h.waits(e) && !h.giveUp(e) {
 			break
@@ -363,7 +364,6 @@ func (h *Hold) drain() error {
 		h.unlink(e)
 		h.release(e)
 	}
-	h.draining = false
 	return h.err
 }
 

@@ -74,7 +74,7 @@ func main() {
 // record is shown, it is not garbage, and going through it takes a fifth of the time that a
 // small capture does. From then on the heap may grow to heapGoal, by a twentieth at least and to
 // twice its size at most: a long capture makes little garbage, so that a small heap costs little.
-// One that is twice as large, as with very many connections, grows by half.
+// One beyond largeHeap, as with very many connections, grows by half.
 func collect() {
 	if os.Getenv("GOGC") != "" {
 		return
@@ -85,15 +85,17 @@ func collect() {
 		metrics.Read(live)
 		n := int(live[0].Value.Uint64())
 		pace := min(max(100*(heapGoal-n)/n, 5), 100)
-		if n > 2*heapGoal {
+		if n > largeHeap {
 			pace = 50
 		}
 		debug.SetGCPercent(pace)
 	})
 }
 
-// heapGoal leaves room for the program itself below 64 MiB.
-const heapGoal = 35 << 20
+const (
+	heapGoal  = 35 << 20 // leaves room for the program itself below 64 MiB
+	largeHeap = 64 << 20 // with the program itself, beyond 64 MiB soon
+)
 
 // afterCollection calls f after each collection of garbage.
 func afterCollection(f func()) {

@@ -1,6 +1,10 @@
 package sink
 
-import "opscope/dissect"
+import (
+	"fmt"
+
+	"opscope/dissect"
+)
 
 // Beside has another sink write records on a goroutine of its own, while the caller decodes
 // those that follow:
@@ -85,8 +89,14 @@ func (b *Beside) run() {
 	}
 }
 
-// write writes the records of a batch, up to an error.
-func (b *batch) write(sink dissect.Sink) error {
+// write writes the records of a batch, up to an error. A panic is one, too: nobody else could
+// catch it.
+func (b *batch) write(sink dissect.Sink) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("a defect in what writes the output: %v", v)
+		}
+	}()
 	for _, r := range b.records {
 		if err := sink.Write(r); err != nil {
 			return err

@@ -198,3 +198,26 @@ func TestBesideAllocatesNothingOnceWarm(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// broken panics at a record.
+type broken struct{ left int }
+
+func (k *broken) Flush() error { return nil }
+
+func (k *broken) Write(*dissect.Record) error {
+	if k.left--; k.left < 0 {
+		panic("at this record")
+	}
+	return nil
+}
+
+// A panic of the sink is an error, wherever it happens: in the goroutine nobody could catch it.
+func TestBesideTellsOfAPanic(t *testing.T) {
+	for _, at := range []int{0, 3 * batchRecords / 2} {
+		b := NewBeside(&broken{at})
+		err := errors.Join(hand(many, b), b.Close())
+		if err == nil || !strings.Contains(err.Error(), "a defect in what writes the output: at this record") {
+			t.Errorf("at record %d: got %v", at, err)
+		}
+	}
+}
