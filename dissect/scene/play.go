@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"opscope/dissect"
-	"opscope/schema"
 )
 
 // Output is what a pipeline made of a scene. Its records are copies.
@@ -31,16 +30,9 @@ func (s *Scene) Play(t testing.TB, o dissect.Options) *Output {
 
 // Write copies a record.
 func (o *Output) Write(r *dissect.Record) error {
-	c := *r
-	c.Packets, c.Notes = slices.Clone(r.Packets), slices.Clone(r.Notes)
-	c.Raw, c.Rest = slices.Clone(r.Raw), slices.Clone(r.Rest)
-	c.Head = schema.Tree{Nodes: slices.Clone(r.Head.Nodes), Data: c.Raw}
-	c.Body = schema.Tree{Nodes: slices.Clone(r.Body.Nodes), Data: slices.Clone(r.Body.Data)}
-	if r.Err != nil {
-		e := *r.Err
-		c.Err = &e
-	}
-	o.Records = append(o.Records, &c)
+	var k dissect.Kept
+	k.Keep(r)
+	o.Records = append(o.Records, k.Record())
 	return nil
 }
 
