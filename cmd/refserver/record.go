@@ -52,7 +52,7 @@ which nothing else is broken.`,
 	f.SortFlags = false
 	f.StringVarP(&o.output, "output", "o", "", "write the capture to this `FILE`, - is standard output")
 	f.Uint64Var(&o.seed, "seed", 1, "the `NUMBER` that everything random is drawn from")
-	f.Uint64Var(&o.world, "world", 0, "draw what servers and clients do from this `NUMBER`, so that --seed changes their network alone; 0 is the seed")
+	f.Uint64Var(&o.world, "world", 0, "draw what servers and clients do, and how long packets take, from this `NUMBER`, so that --seed changes faults and initial sequence numbers alone; 0 is the seed")
 	f.StringVar(&o.breaks, "misbehave", "", "break this `RULE` of the protocol")
 	f.StringVar(&o.log, "log", "", "write the truth about each record to this `FILE`, - is standard output")
 	c.AddCommand(newLoad(s))

@@ -66,12 +66,19 @@ type fate struct {
 // dice draw fates from a seed.
 type dice struct {
 	chance *rand.Rand
+	delays *rand.Rand // chance, or that of a world
 	path   Path
 }
 
-// newDice returns the dice of one part of a path. Each has numbers of its own, so that
-// a fault in one place changes nothing elsewhere by itself.
-func newDice(seed, stream uint64, p Path) dice { return dice{newChance(seed, stream), p} }
+// dice returns those of one part of a path. Each has numbers of its own, so that a fault in
+// one place changes nothing elsewhere by itself.
+func (s *Scenario) dice(seed, stream uint64, p Path) dice {
+	d := dice{chance: newChance(seed, stream), path: p}
+	if d.delays = d.chance; s.world != 0 {
+		d.delays = newChance(s.world, stream)
+	}
+	return d
+}
 
 func newChance(seed, stream uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, stream)) }
 
@@ -82,7 +89,7 @@ func (d dice) draw() fate {
 		twice: d.chance.Float64() < d.path.Duplicate,
 		late:  d.chance.Float64() < d.path.Reorder,
 	}
-	part := d.chance.Float64()
+	part := d.delays.Float64()
 	f.delay = time.Duration(part * float64(d.path.Delay)).Truncate(time.Microsecond)
 	f.twice = f.twice && !f.lost
 	return f

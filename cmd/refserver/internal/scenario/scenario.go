@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"net/netip"
@@ -30,6 +31,8 @@ type Scenario struct {
 	Cast func(seed uint64) []Role
 	// Acks tells acknowledgements from other records; nil knows none.
 	Acks Acks
+
+	world uint64 // see InWorld; 0 for the seed of the network
 }
 
 // All is the scenarios, in the order in which they are listed. Each of them wants
@@ -124,11 +127,11 @@ var Start = time.Date(2026, 11, 29, 20, 15, 2, 0, time.UTC)
 // grace is how long a run goes on when all bots are done.
 const grace = 600 * time.Millisecond
 
-// InWorld returns the scenario with machines that do what they do for another seed than that
-// of the network: initial sequence numbers and delays.
+// InWorld returns the scenario in a world of its own, with a seed that is not 0: machines do
+// what they do, and packets take as long as they take, for this one. That of the network
+// draws initial sequence numbers and faults.
 func (s Scenario) InWorld(seed uint64) Scenario {
-	cast := s.Cast
-	s.Cast = func(uint64) []Role { return cast(seed) }
+	s.world = seed
 	return s
 }
 
@@ -179,7 +182,7 @@ func (s *Scenario) failed(seed uint64, err error) error {
 func (s *Scenario) shoot(film tape.Film, seed uint64) (*network, error) {
 	n := s.network(seed)
 	n.camera = tape.NewCamera(film, s.Faults.Capture.camera(Start), newChance(seed, 4))
-	for _, r := range s.Cast(seed) {
+	for _, r := range s.Cast(cmp.Or(s.world, seed)) {
 		n.add(&r).begin(Start.Add(r.Start))
 	}
 	n.play(Start.Add(s.Duration))
@@ -190,8 +193,8 @@ func (s *Scenario) shoot(film tape.Film, seed uint64) (*network, error) {
 func (s *Scenario) network(seed uint64) *network {
 	n := &network{
 		stack: tape.Stack{Link: s.Link, MTU: s.MTU}, shape: s.Faults.Stream,
-		before: newDice(seed, 1, s.Faults.Before), behind: newDice(seed, 2, s.Faults.Behind),
-		jitter: newDice(seed, 3, Path{Delay: jitter}), random: newChance(seed, 5),
+		before: s.dice(seed, 1, s.Faults.Before), behind: s.dice(seed, 2, s.Faults.Behind),
+		jitter: s.dice(seed, 3, Path{Delay: jitter}), random: newChance(seed, 5),
 		endpoints: map[pair]*endpoint{}, fifo: map[path]time.Time{},
 	}
 	n.Now = Start
