@@ -93,9 +93,7 @@ func record(s streams, name string, o *recordOptions) error {
 	if !ok {
 		return usage("unknown scenario %q\ntry: refserver scenarios", name)
 	}
-	if o.world != 0 {
-		play = play.InWorld(o.world)
-	}
+	play = play.InWorld(o.world)
 	if o.breaks != "" {
 		how, err := misbehave.Find(play.Protocol, o.breaks)
 		if err != nil {

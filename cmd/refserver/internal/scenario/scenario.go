@@ -127,9 +127,9 @@ var Start = time.Date(2026, 11, 29, 20, 15, 2, 0, time.UTC)
 // grace is how long a run goes on when all bots are done.
 const grace = 600 * time.Millisecond
 
-// InWorld returns the scenario in a world of its own, with a seed that is not 0: machines do
-// what they do, and packets take as long as they take, for this one. That of the network
-// draws initial sequence numbers and faults.
+// InWorld returns the scenario in a world with a seed of its own: machines do what they do,
+// and packets take as long as they take, for this one, and that of the network draws initial
+// sequence numbers and faults. 0 is the seed of the network.
 func (s Scenario) InWorld(seed uint64) Scenario {
 	s.world = seed
 	return s
