@@ -141,12 +141,17 @@ func (d *decoding) needsSessions() bool {
 	return d.tables || slices.ContainsFunc(d.stats, func(s *statistic) bool { return s.name == "tables" })
 }
 
-// look says how much of the records anybody looks at. No statistic looks at values, and the
-// one of opcodes not at what sequences tell either, which summaries count.
+// look says how much of the records anybody looks at.
 func (d *decoding) look() dissect.Look {
-	if d.wanted != nil || d.saving != nil || d.checks || d.personal { // what is masked is looked for in the whole
+	if d.saving != nil || d.checks || d.personal { // what is masked is looked for in the whole
 		return dissect.LookWhole
 	}
+	return min(d.printed(), d.wanted.Look())
+}
+
+// printed says how much of the records the output looks at. No statistic looks at values, and
+// the one of opcodes not at what sequences tell either, which summaries count.
+func (d *decoding) printed() dissect.Look {
 	switch d.out.(type) {
 	case unprinted:
 		if d.counts("opcodes") && d.intervals == nil && d.summary == "" && !d.quiet {

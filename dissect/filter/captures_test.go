@@ -57,12 +57,18 @@ func captures(t testing.TB) []string {
 // decode hands the records of a capture to a sink.
 func decode(t testing.TB, file string, s dissect.Sink) {
 	t.Helper()
+	decodeFor(t, file, s, dissect.LookWhole)
+}
+
+// decodeFor hands over as much of the records as one looks at.
+func decodeFor(t testing.TB, file string, s dissect.Sink, look dissect.Look) {
+	t.Helper()
 	src, err := capture.Open(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer src.Close()
-	if _, err := dissect.NewPipeline(s, dissect.Options{Protocols: protocols.All, Hold: dissect.DefaultHold}).Run(context.Background(), src); err != nil {
+	if _, err := dissect.NewPipeline(s, dissect.Options{Protocols: protocols.All, Hold: dissect.DefaultHold, Look: look}).Run(context.Background(), src); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -113,10 +119,14 @@ func join(path, key string) string {
 // filters want it.
 type collection struct {
 	filters []*filter.Filter
+	frames  bool     // of frames alone
 	hits    [][]bool // by record
 }
 
 func (c *collection) Write(r *dissect.Record) error {
+	if c.frames && r.Type != dissect.FrameRecord {
+		return nil
+	}
 	row := make([]bool, len(c.filters))
 	for i, f := range c.filters {
 		row[i] = f.Match(r)
@@ -338,6 +348,59 @@ func answer(t *testing.T, file string, l *filter.Language, questions []question,
 			if got := back.hits[k][i]; got != want {
 				t.Errorf("%s, read back: %s: got %v, want %v for\n%s", file, q.text, got, want, o.line)
 				break
+			}
+		}
+	}
+}
+
+// TestLook asks after keys of records as far as filters look at them, and wants the answers
+// that whole records give. Of a run that looks at kinds only frames are compared, for it makes
+// no others of acknowledgements.
+func TestLook(t *testing.T) {
+	list, _ := schemas(t)
+	language := filter.NewLanguage(list, dissect.Privacy{})
+	asked := map[dissect.Look]int{}
+	for _, file := range captures(t) {
+		var objects []object
+		for _, line := range asJSON(t, file, sink.NDJSONOptions{}) {
+			objects = append(objects, objectOf(t, line))
+		}
+		texts := []string{"fields", "rest", "notes", "ack", "acks", "error"}
+		for _, q := range generated(objects) {
+			texts = append(texts, q.text)
+		}
+		for _, look := range []dissect.Look{dissect.LookNothing, dissect.LookKind} {
+			whole, some := collection{frames: look == dissect.LookKind}, collection{frames: look == dissect.LookKind}
+			var these []string
+			for _, text := range texts {
+				if f, err := language.Compile(text); err == nil && f.Look() == look {
+					whole.filters, these = append(whole.filters, f), append(these, text)
+				}
+			}
+			some.filters = whole.filters
+			decode(t, file, &whole)
+			decodeFor(t, file, &some, look)
+			compareHits(t, file, these, some.hits, whole.hits)
+			asked[look] += len(these)
+		}
+	}
+	if asked[dissect.LookKind] < 1000 || asked[dissect.LookNothing] < 1000 {
+		t.Errorf("filters: %v", asked)
+	}
+}
+
+// compareHits compares which records some filters want.
+func compareHits(t *testing.T, file string, texts []string, got, want [][]bool) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: got %d records, want %d", file, len(got), len(want))
+		return
+	}
+	for k := range want {
+		for i, text := range texts {
+			if got[k][i] != want[k][i] {
+				t.Errorf("%s: %s: got %v, want %v for record %d", file, text, got[k][i], want[k][i], k)
+				return
 			}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 
+	"opscope/dissect"
 	"opscope/schema"
 )
 
@@ -34,19 +35,20 @@ func (l *Language) Compile(expression string) (*Filter, error) {
 	if err != nil {
 		return nil, l.explain(expression, err)
 	}
-	c := compiler{l: l, source: tree.Source}
+	c := compiler{l: l, source: tree.Source, look: dissect.LookKind}
 	condition, err := c.condition(tree.Node)
 	if err != nil {
 		return nil, l.explain(expression, err)
 	}
-	return &Filter{condition, l.scope()}, nil
+	return &Filter{condition, c.look, l.scope()}, nil
 }
 
 // compiler compiles one expression.
 type compiler struct {
 	l        *Language
 	source   file.Source
-	elements []*subject // of the arrays that the place is inside of
+	look     dissect.Look // how much of a record has been asked for
+	elements []*subject   // of the arrays that the place is inside of
 }
 
 // subject is an operand with what is known of its values.
@@ -233,7 +235,9 @@ func (c *compiler) names(other, word ast.Node) bool {
 	default: // NB: compiling both sides twice at each level would take for ever
 		return false
 	}
+	look := c.look // of what is compiled, which this is not
 	s, err := c.subject(other)
+	c.look = look
 	return err == nil && c.isName(s, word)
 }
 

@@ -67,7 +67,16 @@ func addPacket(n *name, k *schema.Packet, p dissect.Privacy) {
 // use by several goroutines.
 type Filter struct {
 	condition condition
+	look      dissect.Look
 	scope     scope
+}
+
+// Look says how much of a record the filter looks at.
+func (f *Filter) Look() dissect.Look {
+	if f == nil {
+		return dissect.LookKind
+	}
+	return f.look
 }
 
 // Match reports whether r is wanted. It keeps nothing of r.
@@ -90,7 +99,7 @@ func (f *Filter) And(g *Filter) *Filter {
 	case g == nil:
 		return f
 	}
-	return &Filter{&both{f.condition, g.condition}, f.scope}
+	return &Filter{&both{f.condition, g.condition}, min(f.look, g.look), f.scope}
 }
 
 // Not returns a filter that wants what f does not; f is not to be used by itself
@@ -99,5 +108,5 @@ func (f *Filter) Not() *Filter {
 	if f == nil {
 		return nil
 	}
-	return &Filter{&negation{f.condition}, f.scope}
+	return &Filter{&negation{f.condition}, f.look, f.scope}
 }

@@ -18,17 +18,18 @@ type key struct {
 	// beside says that no record with fields has the key, so that a field may share
 	// its name.
 	beside bool
+	look   dissect.Look // at which it is all there
 	values func(s *scope, r *dissect.Record, dst []value) []value
 }
 
 // keys are the keys of all types of records. Those of messages and protocols are
 // limited to what the schemas have when a Language is made.
 var keys = map[string]*key{
-	"type": {kinds: text, words: []string{"record", "ack", "gap", "session", "event"}, values: func(s *scope, r *dissect.Record, dst []value) []value {
+	"type": {kinds: text, look: dissect.LookNothing, words: []string{"record", "ack", "gap", "session", "event"}, values: func(s *scope, r *dissect.Record, dst []value) []value {
 		return s.word(dst, r.Type.String())
 	}},
-	"file": {kinds: signed, values: func(_ *scope, r *dissect.Record, dst []value) []value { return append(dst, signedValue(int64(r.File))) }},
-	"n": {kinds: signed, values: func(_ *scope, r *dissect.Record, dst []value) []value {
+	"file": {kinds: signed, look: dissect.LookKind, values: func(_ *scope, r *dissect.Record, dst []value) []value { return append(dst, signedValue(int64(r.File))) }},
+	"n": {kinds: signed, look: dissect.LookKind, values: func(_ *scope, r *dissect.Record, dst []value) []value {
 		switch r.Type {
 		case dissect.FrameRecord:
 			return append(dst, signedValue(int64(r.N)))
@@ -37,7 +38,7 @@ var keys = map[string]*key{
 		}
 		return dst
 	}},
-	"packets": {kinds: signed, list: true, values: func(_ *scope, r *dissect.Record, dst []value) []value {
+	"packets": {kinds: signed, look: dissect.LookKind, list: true, values: func(_ *scope, r *dissect.Record, dst []value) []value {
 		if r.Type == dissect.FrameRecord || r.Type == dissect.EventRecord {
 			for _, p := range r.Packets {
 				dst = append(dst, signedValue(int64(p)))
@@ -45,46 +46,46 @@ var keys = map[string]*key{
 		}
 		return dst
 	}},
-	"time": {kinds: moment, values: func(_ *scope, r *dissect.Record, dst []value) []value {
+	"time": {kinds: moment, look: dissect.LookKind, values: func(_ *scope, r *dissect.Record, dst []value) []value {
 		if r.Time.IsZero() {
 			return dst
 		}
 		return append(dst, momentValue(r.Time))
 	}},
-	"session": {kinds: signed, values: func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.Session) }},
-	"flow":    {kinds: signed, values: func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.Flow) }},
-	"dir": {kinds: text, words: []string{"c2s", "s2c"}, values: func(s *scope, r *dissect.Record, dst []value) []value {
+	"session": {kinds: signed, look: dissect.LookKind, values: func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.Session) }},
+	"flow":    {kinds: signed, look: dissect.LookKind, values: func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.Flow) }},
+	"dir": {kinds: text, look: dissect.LookKind, words: []string{"c2s", "s2c"}, values: func(s *scope, r *dissect.Record, dst []value) []value {
 		if r.Type == dissect.SessionRecord {
 			return dst
 		}
 		return s.word(dst, r.Direction.String())
 	}},
-	"transport": {kinds: text, words: []string{"tcp", "udp"}, values: func(s *scope, r *dissect.Record, dst []value) []value {
+	"transport": {kinds: text, look: dissect.LookKind, words: []string{"tcp", "udp"}, values: func(s *scope, r *dissect.Record, dst []value) []value {
 		if r.Type == dissect.SessionRecord {
 			return dst
 		}
 		return s.word(dst, r.Transport.String())
 	}},
-	"src":         {kinds: address, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return endpoint(dst, r.Src) })},
-	"src.port":    {kinds: signed, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return port(dst, r.Src) })},
-	"dst":         {kinds: address, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return endpoint(dst, r.Dst) })},
-	"dst.port":    {kinds: signed, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return port(dst, r.Dst) })},
-	"client":      {kinds: address, beside: true, values: sessions(func(_ *scope, r *dissect.Record, dst []value) []value { return endpoint(dst, r.Client) })},
-	"client.port": {kinds: signed, beside: true, values: sessions(func(_ *scope, r *dissect.Record, dst []value) []value { return port(dst, r.Client) })},
-	"server":      {kinds: address, beside: true, values: sessions(func(_ *scope, r *dissect.Record, dst []value) []value { return endpoint(dst, r.Server) })},
-	"server.port": {kinds: signed, beside: true, values: sessions(func(_ *scope, r *dissect.Record, dst []value) []value { return port(dst, r.Server) })},
-	"passed": {kinds: text, words: wordsUpTo(dissect.Outgoing), values: frames(func(s *scope, r *dissect.Record, dst []value) []value {
+	"src":         {kinds: address, look: dissect.LookKind, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return endpoint(dst, r.Src) })},
+	"src.port":    {kinds: signed, look: dissect.LookKind, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return port(dst, r.Src) })},
+	"dst":         {kinds: address, look: dissect.LookKind, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return endpoint(dst, r.Dst) })},
+	"dst.port":    {kinds: signed, look: dissect.LookKind, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return port(dst, r.Dst) })},
+	"client":      {kinds: address, look: dissect.LookKind, beside: true, values: sessions(func(_ *scope, r *dissect.Record, dst []value) []value { return endpoint(dst, r.Client) })},
+	"client.port": {kinds: signed, look: dissect.LookKind, beside: true, values: sessions(func(_ *scope, r *dissect.Record, dst []value) []value { return port(dst, r.Client) })},
+	"server":      {kinds: address, look: dissect.LookKind, beside: true, values: sessions(func(_ *scope, r *dissect.Record, dst []value) []value { return endpoint(dst, r.Server) })},
+	"server.port": {kinds: signed, look: dissect.LookKind, beside: true, values: sessions(func(_ *scope, r *dissect.Record, dst []value) []value { return port(dst, r.Server) })},
+	"passed": {kinds: text, look: dissect.LookKind, words: wordsUpTo(dissect.Outgoing), values: frames(func(s *scope, r *dissect.Record, dst []value) []value {
 		return s.word(dst, r.Passage.Type.String())
 	})},
-	"interface": {kinds: signed, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.Passage.Interface) })},
-	"protocol": {kinds: text, values: func(s *scope, r *dissect.Record, dst []value) []value {
+	"interface": {kinds: signed, look: dissect.LookKind, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.Passage.Interface) })},
+	"protocol": {kinds: text, look: dissect.LookKind, values: func(s *scope, r *dissect.Record, dst []value) []value {
 		if r.Type != dissect.FrameRecord && r.Type != dissect.SessionRecord {
 			return dst
 		}
 		return s.word(dst, r.Protocol)
 	}},
-	"message": {kinds: text, values: frames(func(s *scope, r *dissect.Record, dst []value) []value { return s.word(dst, r.Message) })},
-	"opcode": {kinds: signed, values: frames(func(s *scope, r *dissect.Record, dst []value) []value {
+	"message": {kinds: text, look: dissect.LookKind, values: frames(func(s *scope, r *dissect.Record, dst []value) []value { return s.word(dst, r.Message) })},
+	"opcode": {kinds: signed, look: dissect.LookKind, values: frames(func(s *scope, r *dissect.Record, dst []value) []value {
 		if r.Opcode < 0 {
 			return dst
 		}
@@ -116,51 +117,51 @@ var keys = map[string]*key{
 		return s.word(dst, r.Context.String())
 	})},
 	"fields": {kinds: group, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return there(dst, len(r.Body.Nodes) > 0) })},
-	"size":   {kinds: signed, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return known(dst, r.Size) })},
-	"offset": {kinds: signed, values: func(_ *scope, r *dissect.Record, dst []value) []value {
+	"size":   {kinds: signed, look: dissect.LookKind, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return known(dst, r.Size) })},
+	"offset": {kinds: signed, look: dissect.LookKind, values: func(_ *scope, r *dissect.Record, dst []value) []value {
 		if r.Type != dissect.FrameRecord && r.Type != dissect.GapRecord {
 			return dst
 		}
 		return append(dst, signedValue(r.Offset))
 	}},
 
-	"ack": {kinds: group, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value {
+	"ack": {kinds: group, look: dissect.LookNothing, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value {
 		return there(dst, r.Ack.State != dissect.AckNone)
 	})},
-	"ack.state": {kinds: text, words: wordsUpTo(dissect.AckIgnored)[1:], values: frames(func(s *scope, r *dissect.Record, dst []value) []value {
+	"ack.state": {kinds: text, look: dissect.LookNothing, words: wordsUpTo(dissect.AckIgnored)[1:], values: frames(func(s *scope, r *dissect.Record, dst []value) []value {
 		if r.Ack.State == dissect.AckNone {
 			return dst
 		}
 		return s.word(dst, r.Ack.State.String())
 	})},
-	"ack.by":     {kinds: signed, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return ackBy(dst, &r.Ack) })},
-	"ack.rtt_ms": {kinds: float, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return ackTime(dst, &r.Ack) })},
-	"by":         {kinds: signed, beside: true, values: only(dissect.AckRecord, func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.Ack.By) })},
-	"rtt_ms":     {kinds: float, beside: true, values: only(dissect.AckRecord, func(_ *scope, r *dissect.Record, dst []value) []value { return ackRoundTrip(dst, &r.Ack) })},
+	"ack.by":     {kinds: signed, look: dissect.LookNothing, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return ackBy(dst, &r.Ack) })},
+	"ack.rtt_ms": {kinds: float, look: dissect.LookNothing, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value { return ackTime(dst, &r.Ack) })},
+	"by":         {kinds: signed, look: dissect.LookNothing, beside: true, values: only(dissect.AckRecord, func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.Ack.By) })},
+	"rtt_ms":     {kinds: float, look: dissect.LookNothing, beside: true, values: only(dissect.AckRecord, func(_ *scope, r *dissect.Record, dst []value) []value { return ackRoundTrip(dst, &r.Ack) })},
 
-	"acks": {kinds: group, values: acknowledgements(func(_ *scope, _ *dissect.Acks, dst []value) []value { return there(dst, true) })},
-	"acks.state": {kinds: text, words: wordsUpTo(dissect.AcksUnseen), values: acknowledgements(func(s *scope, a *dissect.Acks, dst []value) []value {
+	"acks": {kinds: group, look: dissect.LookNothing, values: acknowledgements(func(_ *scope, _ *dissect.Acks, dst []value) []value { return there(dst, true) })},
+	"acks.state": {kinds: text, look: dissect.LookNothing, words: wordsUpTo(dissect.AcksUnseen), values: acknowledgements(func(s *scope, a *dissect.Acks, dst []value) []value {
 		return s.word(dst, a.Verdict.String())
 	})},
-	"acks.message": {kinds: text, values: acknowledgements(func(s *scope, a *dissect.Acks, dst []value) []value { return s.word(dst, a.Message) })},
-	"acks.seq":     {kinds: signed, values: acknowledgements(func(_ *scope, a *dissect.Acks, dst []value) []value { return known(dst, a.Seq) })},
-	"acks.packet":  {kinds: signed, values: acknowledgements(func(_ *scope, a *dissect.Acks, dst []value) []value { return counted(dst, a.Packet) })},
-	"acks.n":       {kinds: signed, values: acknowledgements(func(_ *scope, a *dissect.Acks, dst []value) []value { return counted(dst, a.N) })},
-	"acks.rtt_ms":  {kinds: float, values: acknowledgements(func(_ *scope, a *dissect.Acks, dst []value) []value { return millis(dst, a.RTT) })},
+	"acks.message": {kinds: text, look: dissect.LookNothing, values: acknowledgements(func(s *scope, a *dissect.Acks, dst []value) []value { return s.word(dst, a.Message) })},
+	"acks.seq":     {kinds: signed, look: dissect.LookNothing, values: acknowledgements(func(_ *scope, a *dissect.Acks, dst []value) []value { return known(dst, a.Seq) })},
+	"acks.packet":  {kinds: signed, look: dissect.LookNothing, values: acknowledgements(func(_ *scope, a *dissect.Acks, dst []value) []value { return counted(dst, a.Packet) })},
+	"acks.n":       {kinds: signed, look: dissect.LookNothing, values: acknowledgements(func(_ *scope, a *dissect.Acks, dst []value) []value { return counted(dst, a.N) })},
+	"acks.rtt_ms":  {kinds: float, look: dissect.LookNothing, values: acknowledgements(func(_ *scope, a *dissect.Acks, dst []value) []value { return millis(dst, a.RTT) })},
 
-	"notes": {kinds: group, list: true, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value {
+	"notes": {kinds: group, look: dissect.LookNothing, list: true, values: frames(func(_ *scope, r *dissect.Record, dst []value) []value {
 		for i := range r.Notes {
 			dst = append(dst, value{kind: group, node: int32(i)})
 		}
 		return dst
 	})},
-	"notes.severity": {kinds: text, words: wordsUpTo(dissect.Warning), list: true, values: frames(func(s *scope, r *dissect.Record, dst []value) []value {
+	"notes.severity": {kinds: text, look: dissect.LookNothing, words: wordsUpTo(dissect.Warning), list: true, values: frames(func(s *scope, r *dissect.Record, dst []value) []value {
 		for i := range r.Notes {
 			dst = s.noteSeverity(dst, &r.Notes[i])
 		}
 		return dst
 	})},
-	"notes.code": {kinds: text, words: noteCodes(), list: true, values: frames(func(s *scope, r *dissect.Record, dst []value) []value {
+	"notes.code": {kinds: text, look: dissect.LookNothing, words: noteCodes(), list: true, values: frames(func(s *scope, r *dissect.Record, dst []value) []value {
 		for i := range r.Notes {
 			dst = s.word(dst, r.Notes[i].Code)
 		}
@@ -174,11 +175,11 @@ var keys = map[string]*key{
 	})},
 	"rest": {kinds: octets, values: frames(func(s *scope, _ *dissect.Record, dst []value) []value { return s.rest(dst) })},
 
-	"error":        {kinds: group, values: failures(func(_ *scope, _ *wire.Error, dst []value) []value { return there(dst, true) })},
-	"error.layer":  {kinds: text, values: failures(func(s *scope, e *wire.Error, dst []value) []value { return s.word(dst, e.Layer) })},
-	"error.path":   {kinds: text, values: failures(func(s *scope, e *wire.Error, dst []value) []value { return s.word(dst, e.Path) })},
-	"error.offset": {kinds: signed, values: failures(func(_ *scope, e *wire.Error, dst []value) []value { return known(dst, e.Offset) })},
-	"error.bit":    {kinds: signed, values: failures(func(_ *scope, e *wire.Error, dst []value) []value { return known(dst, e.Bit) })},
+	"error":        {kinds: group, look: dissect.LookKind, values: failures(func(_ *scope, _ *wire.Error, dst []value) []value { return there(dst, true) })},
+	"error.layer":  {kinds: text, look: dissect.LookKind, values: failures(func(s *scope, e *wire.Error, dst []value) []value { return s.word(dst, e.Layer) })},
+	"error.path":   {kinds: text, look: dissect.LookKind, values: failures(func(s *scope, e *wire.Error, dst []value) []value { return s.word(dst, e.Path) })},
+	"error.offset": {kinds: signed, look: dissect.LookKind, values: failures(func(_ *scope, e *wire.Error, dst []value) []value { return known(dst, e.Offset) })},
+	"error.bit":    {kinds: signed, look: dissect.LookKind, values: failures(func(_ *scope, e *wire.Error, dst []value) []value { return known(dst, e.Bit) })},
 	"error.want":   {kinds: text, values: failures(func(s *scope, e *wire.Error, dst []value) []value { return s.free(dst, e.Want) })},
 	"error.got": {kinds: text, values: failures(func(s *scope, e *wire.Error, dst []value) []value {
 		if e.Got == "" {
@@ -186,21 +187,21 @@ var keys = map[string]*key{
 		}
 		return s.maskable(dst, s.mask().ErrorGot(s.record))
 	})},
-	"error.kind": {kinds: text, words: wordsUpTo(wire.Incomplete), values: failures(func(s *scope, e *wire.Error, dst []value) []value {
+	"error.kind": {kinds: text, look: dissect.LookKind, words: wordsUpTo(wire.Incomplete), values: failures(func(s *scope, e *wire.Error, dst []value) []value {
 		return s.word(dst, e.Kind.String())
 	})},
 
-	"bytes":         {kinds: signed, beside: true, values: only(dissect.GapRecord, func(_ *scope, r *dissect.Record, dst []value) []value { return append(dst, signedValue(r.Bytes)) })},
-	"after_packet":  {kinds: signed, beside: true, values: only(dissect.GapRecord, func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.After) })},
-	"before_packet": {kinds: signed, beside: true, values: only(dissect.GapRecord, func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.Before) })},
-	"reason": {kinds: text, beside: true, values: func(s *scope, r *dissect.Record, dst []value) []value {
+	"bytes":         {kinds: signed, look: dissect.LookKind, beside: true, values: only(dissect.GapRecord, func(_ *scope, r *dissect.Record, dst []value) []value { return append(dst, signedValue(r.Bytes)) })},
+	"after_packet":  {kinds: signed, look: dissect.LookKind, beside: true, values: only(dissect.GapRecord, func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.After) })},
+	"before_packet": {kinds: signed, look: dissect.LookKind, beside: true, values: only(dissect.GapRecord, func(_ *scope, r *dissect.Record, dst []value) []value { return counted(dst, r.Before) })},
+	"reason": {kinds: text, look: dissect.LookKind, beside: true, values: func(s *scope, r *dissect.Record, dst []value) []value {
 		if r.Type != dissect.GapRecord && r.Type != dissect.SessionRecord {
 			return dst
 		}
 		return s.free(dst, r.Text)
 	}},
-	"state": {kinds: text, beside: true, values: sessions(func(s *scope, r *dissect.Record, dst []value) []value { return s.word(dst, r.Code) })},
-	"code":  {kinds: text, beside: true, values: only(dissect.EventRecord, func(s *scope, r *dissect.Record, dst []value) []value { return s.word(dst, r.Code) })},
+	"state": {kinds: text, look: dissect.LookKind, beside: true, values: sessions(func(s *scope, r *dissect.Record, dst []value) []value { return s.word(dst, r.Code) })},
+	"code":  {kinds: text, look: dissect.LookKind, beside: true, values: only(dissect.EventRecord, func(s *scope, r *dissect.Record, dst []value) []value { return s.word(dst, r.Code) })},
 	"text":  {kinds: text, beside: true, values: only(dissect.EventRecord, func(s *scope, r *dissect.Record, dst []value) []value { return s.free(dst, r.Text) })},
 }
 

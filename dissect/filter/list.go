@@ -31,5 +31,5 @@ func (l *Language) Opcodes(list []string) (*Filter, error) {
 	if len(m.ranges) == 0 {
 		return nil, nil
 	}
-	return &Filter{m, l.scope()}, nil
+	return &Filter{m, keys["opcode"].look, l.scope()}, nil
 }

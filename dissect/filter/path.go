@@ -6,6 +6,7 @@ import (
 
 	"github.com/expr-lang/expr/ast"
 
+	"opscope/dissect"
 	"opscope/schema"
 )
 
@@ -215,6 +216,7 @@ func (c *compiler) keyOf(list []step, n ast.Node) (*subject, error) {
 
 func (c *compiler) key(path string) *subject {
 	k := keys[path]
+	c.look = min(c.look, k.look)
 	return &subject{operand: keyOperand{k}, path: path, kinds: k.kinds, list: k.list, words: k.words, notes: path == "notes"}
 }
 
@@ -253,6 +255,7 @@ func (c *compiler) inElement(root ast.Node, list []step, nodes []ast.Node) (*sub
 
 // field finds a field below from.
 func (c *compiler) field(from *name, list []step, nodes []ast.Node, element bool) (*subject, error) {
+	c.look = dissect.LookWhole
 	o := &fieldOperand{steps: list, element: element}
 	s := &subject{operand: o}
 	at := from
