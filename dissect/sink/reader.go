@@ -806,26 +806,28 @@ func (r *Reader) nested(f *schema.Field, d *declaration, kind schema.ValueKind) 
 	r.rec.Body.Nodes[i].Size = int32(len(r.rec.Body.Nodes) - i - 1)
 }
 
-// numeral adds a number by its text.
+// numeral adds a number by its text: an integer, unless it is written as another one or has
+// more than 64 bits.
 func (r *Reader) numeral(f *schema.Field, text []byte) {
 	if r.scan.failed() {
 		return
 	}
 	n := schema.Node{Field: f}
-	if integer(&n, text) || float(&n, text) {
+	if !bytes.ContainsAny(text, ".eE") && integer(&n, text) || float(&n, text) {
 		r.addNode(n)
 	}
 }
 
 // integer gives n the value of a decimal integer as this package writes it.
 func integer(n *schema.Node, text []byte) bool {
-	if v, err := strconv.ParseUint(string(text), 10, 64); err == nil {
-		n.Kind, n.Num = schema.Uint, v
-		return string(text) == "0" || text[0] != '0'
+	if text[0] == '-' {
+		v, err := strconv.ParseInt(string(text), 10, 64)
+		n.Kind, n.Num = schema.Int, uint64(v)
+		return err == nil && v < 0 && text[1] != '0'
 	}
-	v, err := strconv.ParseInt(string(text), 10, 64)
-	n.Kind, n.Num = schema.Int, uint64(v)
-	return err == nil && v < 0 && text[1] != '0'
+	v, err := strconv.ParseUint(string(text), 10, 64)
+	n.Kind, n.Num = schema.Uint, v
+	return err == nil && (string(text) == "0" || text[0] != '0')
 }
 
 func float(n *schema.Node, text []byte) bool {
