@@ -95,7 +95,8 @@ const (
 // one that is not may have; so an acknowledgement counts as proof that the record
 // arrived, whatever the capture shows. Two records in a row that lie beyond all a
 // sender may have in flight, close to each other, show that the capture missed
-// what lies before them; a single one shows nothing.
+// what lies before them; a single one shows nothing. So do two that lie long behind:
+// it missed more than half of the circle.
 type SequenceStream struct {
 	hold  *Hold
 	rules Rules
@@ -105,6 +106,7 @@ type SequenceStream struct {
 	started  bool     // first, next and newest are known
 	answered bool     // an acknowledgement was seen
 	first    uint64   // where it starts, for all we know
+	early    bool     // next is so near to first that what is before that can be told
 	next     uint64   // the receiver expects this one
 	newest   uint64   // the furthest on that was sent
 	queued   []uint64 // the receiver has them, ahead of next
@@ -194,7 +196,7 @@ func (s *SequenceStream) Reset(joined bool) {
 
 // begin has the receiver expect seq, with nothing before it.
 func (s *SequenceStream) begin(seq uint64) {
-	s.started, s.far = true, false
+	s.started, s.early, s.far = true, true, false
 	if s.history.count == 0 {
 		s.top = s.rules.Serial.Add(seq, -1)
 	}
@@ -337,13 +339,18 @@ func (s *SequenceStream) outdated(e, first *sent) bool {
 		return s.rules.Delivery == Latest && s.rules.Serial.Next(e.seq) != s.next
 	}
 	// In a stream that was joined, one from before the first is merely late.
-	return !s.joined || !s.rules.Serial.Less(e.seq, s.first)
+	return !s.joined || !s.beforeFirst(e.seq)
+}
+
+// beforeFirst reports whether seq is from before the first of the stream.
+func (s *SequenceStream) beforeFirst(seq uint64) bool {
+	return s.early && s.rules.Serial.Less(seq, s.first)
 }
 
 // accept does what the receiver does with seq.
 func (s *SequenceStream) accept(seq uint64) Disposition {
 	ahead := s.rules.Serial.Diff(seq, s.next)
-	if s.beyond(ahead) && s.resumed(seq, ahead) {
+	if (s.beyond(ahead) || ahead < -historySize) && s.resumed(seq, ahead) {
 		ahead = s.rules.Serial.Diff(seq, s.next)
 	}
 	switch {
@@ -374,8 +381,16 @@ func (s *SequenceStream) take(seq uint64, ahead int64) {
 		}
 		return
 	}
+	s.expectAfter(seq)
+}
+
+// expectAfter has the receiver expect what is behind seq, which it has.
+func (s *SequenceStream) expectAfter(seq uint64) {
 	s.next = s.rules.Serial.Next(seq)
 	s.settle()
+	if ahead := s.rules.Serial.Diff(s.next, s.first); ahead < 0 || ahead > historySize {
+		s.early = false
+	}
 }
 
 // settle moves the cursor over what the receiver has already, or skips.
@@ -395,13 +410,13 @@ func (s *SequenceStream) beyond(ahead int64) bool {
 	return s.rules.Window > 0 && ahead > int64(s.rules.Window)
 }
 
-// resumed reports whether seq, beyond the window, shows that the capture missed
-// something, and moves the cursor past that.
+// resumed reports whether seq, beyond the window or long behind it, shows that the
+// capture missed something, and moves the cursor past that.
 func (s *SequenceStream) resumed(seq uint64, ahead int64) bool {
-	if ahead <= int64(s.rules.InFlight) {
+	if ahead > 0 && ahead <= int64(s.rules.InFlight) {
 		return false
 	}
-	if step := s.rules.Serial.Diff(seq, s.farSeq); s.far && step > 0 && !s.beyond(step) {
+	if step := s.rules.Serial.Diff(seq, s.farSeq); s.far && step > 0 && step <= historySize && !s.beyond(step) {
 		s.jump(s.farSeq)
 		return true
 	}
@@ -411,12 +426,11 @@ func (s *SequenceStream) resumed(seq uint64, ahead int64) bool {
 
 // jump moves the cursor behind seq, which the receiver has, whatever was before.
 func (s *SequenceStream) jump(seq uint64) {
-	s.next = s.rules.Serial.Next(seq)
 	s.queued = s.queued[:0]
-	if s.rules.Serial.Less(s.newest, seq) {
+	if ahead := s.rules.Serial.Diff(seq, s.newest); ahead > 0 || ahead < -historySize {
 		s.newest = seq
 	}
-	s.settle()
+	s.expectAfter(seq)
 }
 
 // remarkFirst notes what is odd about e, whose sequence was not there before.
@@ -583,7 +597,7 @@ func (s *SequenceStream) copies(seq uint64) (first *sent, n int) {
 // acknowledgedUnseen takes an acknowledgement of what is not in the history.
 func (s *SequenceStream) acknowledgedUnseen(r *Record, seq uint64) Verdict {
 	serial := s.rules.Serial
-	before := s.started && serial.Less(seq, s.first)
+	before := s.started && s.beforeFirst(seq)
 	near := s.rules.InFlight == 0 || serial.Diff(seq, s.first) >= -int64(s.rules.InFlight)
 	forgotten := s.history.count == s.size() && serial.Less(seq, s.history.at(0).seq)
 	if _, ok := s.ignored.find(seq); ok {

@@ -218,6 +218,32 @@ func TestSequenceStreamFindings(t *testing.T) {
 			{"send 102 o", "next pending"},
 		}, ""},
 
+		{"two that are long behind show that more than half of the circle is missing", wulframMode1, false, [][2]string{
+			{"send 1 a", "next pending"},
+			{"send 40000 x", "stale pending; stale: expected sequence 2"},
+			{"send 2 b", "next pending"},
+			{"send 40001 y", "stale pending; stale: expected sequence 3"},
+			{"send 40002 z", "next pending"},
+			{"send 40004 q", "newer pending; sequence_skipped: sequence 40003 not seen"},
+			{"send 40003 p", "stale pending; stale: expected sequence 40005"},
+			{"ack 40002", "new send40002 packet 5 after 30ms"},
+		}, ""},
+
+		{"two that are long behind resume what nobody acknowledges, too", netrekSequence, false, [][2]string{
+			{"send 1 a", "next"},
+			{"send 50000 x", "stale; stale: expected sequence 2"},
+			{"send 50001 y", "next"},
+			{"send 50002 z", "next"},
+		}, ""},
+
+		{"what is not that long behind resumes nothing", netrekSequence, true, [][2]string{
+			{"send 100 a", "next"},
+			{"send 37 x", "stale"}, // 64 behind the expected one
+			{"send 38 y", "stale"},
+			{"send 39 z", "stale"},
+			{"send 101 b", "next"},
+		}, ""},
+
 		{"the wrap goes from 65534 to 0", wulframMode3, true, [][2]string{
 			{"send 65533 a", "next pending"},
 			{"send 65534 b", "next pending"},
@@ -377,6 +403,24 @@ func TestSequenceStreamFindings(t *testing.T) {
 				t.Errorf("out:\ngot  %s\nwant %s", got, tt.out)
 			}
 		})
+	}
+}
+
+// A sequence is told to be from before the first one only as long as that is near: half a
+// circle on, all are before it by the shorter way around.
+func TestALongStreamForgetsWhereItBegan(t *testing.T) {
+	for _, joined := range []bool{false, true} {
+		g := newExchange(t, wulframMode1, joined, DefaultHold)
+		for seq := 1; seq <= 40000; seq += 1 + wulframMode1.Window {
+			g.do(fmt.Sprint("send ", seq))
+			g.do(fmt.Sprint("ack ", seq))
+		}
+		if got, want := g.do("ack 40003"), "unknown; acked_unseen: sequence 40003"; got != want {
+			t.Errorf("joined %v: got %q, want %q", joined, got, want)
+		}
+		if got, want := g.do("send 39000 x"), "stale pending; stale: expected sequence 40004"; got != want {
+			t.Errorf("joined %v: got %q, want %q", joined, got, want)
+		}
 	}
 }
 
