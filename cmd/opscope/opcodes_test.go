@@ -20,6 +20,7 @@ type opcodeReport struct {
 
 type opcodeRow struct {
 	Protocol, Dir, Transport, Message, Unknown string
+	Opcode                                     any
 	Count, Bytes, Errors                       int
 	Share                                      float64
 	Size                                       struct{ Least, Most int }
@@ -40,13 +41,16 @@ func TestOpcodes(t *testing.T) {
 	if err != nil || len(files) < 50 {
 		t.Fatalf("%d captures, %v", len(files), err)
 	}
-	type kind struct{ protocol, dir, transport, message string }
+	type kind struct {
+		protocol, dir, transport, message string
+		opcode                            any // nil for none
+	}
 	for _, file := range thinned(files) {
 		count, bytes, failed := map[kind]int{}, map[kind]int{}, map[kind]int{}
 		all := objects(t, good(t, "decode", "-T", "json", "--summary", file))
 		for _, o := range records(all) {
 			dir, _ := o["dir"].(string)
-			k := kind{o["protocol"].(string), dir, o["transport"].(string), o["message"].(string)}
+			k := kind{o["protocol"].(string), dir, o["transport"].(string), o["message"].(string), o["opcode"]}
 			count[k]++
 			bytes[k] += int(o["size"].(float64))
 			if o["error"] != nil {
@@ -56,7 +60,7 @@ func TestOpcodes(t *testing.T) {
 		r := readOpcodes(t, file)
 		got, sum, share := 0, 0, 0.0
 		for _, c := range r.Opcodes {
-			k := kind{c.Protocol, c.Dir, c.Transport, c.Message}
+			k := kind{c.Protocol, c.Dir, c.Transport, c.Message, c.Opcode}
 			if c.Count != count[k] || c.Bytes != bytes[k] || c.Errors != failed[k] || c.Size.Least*c.Count > c.Bytes || c.Size.Most*c.Count < c.Bytes {
 				t.Errorf("%s, %v: got %+v, want %d records, %d bytes, %d errors", file, k, c, count[k], bytes[k], failed[k])
 			}

@@ -35,7 +35,7 @@ type OpcodeCount struct {
 	Direction string  `json:"dir"`
 	Transport string  `json:"transport"`
 	Message   string  `json:"message"`
-	Opcode    int     `json:"opcode"` // -1 for none
+	Opcode    Number  `json:"opcode"`
 	Count     int     `json:"count"`
 	Share     float64 `json:"share"` // of all records, from 0 to 1
 	Rate      float64 `json:"per_second"`
@@ -44,6 +44,25 @@ type OpcodeCount struct {
 	Mean      float64 `json:"mean_size"`
 	Errors    int     `json:"errors"`  // records with one
 	Unknown   string  `json:"unknown"` // the code of the note that says so; empty for what has a layout
+}
+
+// Number is the opcode of a message, -1 for none: null in JSON, nothing in a table.
+type Number int
+
+// String returns it as lines have it: "0x4D", or "".
+func (n Number) String() string {
+	if n < 0 {
+		return ""
+	}
+	return string(appendOpcode(nil, uint64(n)))
+}
+
+// MarshalJSON writes the number, or null.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if n < 0 {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, int64(n), 10), nil
 }
 
 // OpcodeReport is the records of some captures by message.
@@ -98,7 +117,7 @@ func (o *Opcodes) row(r *dissect.Record) *opcodeRow {
 	k := what{protocol: r.Protocol, direction: r.Direction, transport: r.Transport, opcode: r.Opcode, message: r.Message}
 	c, ok := o.rows.row(k, func() *opcodeRow {
 		return &opcodeRow{k, OpcodeCount{
-			Protocol: r.Protocol, Direction: r.Direction.String(), Transport: r.Transport.String(), Message: r.Message, Opcode: r.Opcode,
+			Protocol: r.Protocol, Direction: r.Direction.String(), Transport: r.Transport.String(), Message: r.Message, Opcode: Number(r.Opcode),
 		}}
 	})
 	if !ok {
@@ -156,7 +175,7 @@ func (r *OpcodeReport) WriteText(w io.Writer, width int) error {
 			errors = grouped(int64(c.Errors))
 		}
 		rows = append(rows, []string{
-			c.Protocol, c.Direction, c.Transport, string(appendEscaped(nil, c.Message)), opcodeText(c.Opcode), grouped(int64(c.Count)),
+			c.Protocol, c.Direction, c.Transport, string(appendEscaped(nil, c.Message)), c.Opcode.String(), grouped(int64(c.Count)),
 			strconv.FormatFloat(100*c.Share, 'f', 1, 64) + "%", strconv.FormatFloat(c.Rate, 'f', 1, 64), grouped(c.Bytes), c.Size.String(),
 			strconv.FormatFloat(c.Mean, 'f', 1, 64), errors, c.Unknown,
 		})

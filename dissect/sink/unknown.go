@@ -128,7 +128,7 @@ type Opcode struct {
 	Protocol  string   `json:"protocol"`
 	Direction string   `json:"dir,omitempty"`
 	Transport string   `json:"transport"`
-	Opcode    int      `json:"opcode"`
+	Opcode    Number   `json:"opcode"`
 	Message   string   `json:"message"`
 	What      string   `json:"what"` // unknown_opcode, unknown_packet_id or unknown_body
 	Count     int      `json:"count"`
@@ -238,7 +238,7 @@ func (u *Unknown) newCoverage(protocol string) *Coverage {
 func (u *Unknown) unread(r *dissect.Record, k what, code string) {
 	k.kind = code
 	row, ok := u.opcodes.row(k, func() *Opcode {
-		return &Opcode{Protocol: r.Protocol, Direction: r.Direction.String(), Transport: r.Transport.String(), Opcode: r.Opcode, Message: r.Message, What: code}
+		return &Opcode{Protocol: r.Protocol, Direction: r.Direction.String(), Transport: r.Transport.String(), Opcode: Number(r.Opcode), Message: r.Message, What: code}
 	})
 	if !ok {
 		return
@@ -407,7 +407,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	rows = nil
 	for _, o := range r.Opcodes {
 		rows = append(rows, withSamples([]string{
-			o.Protocol, o.Direction, o.Transport, opcodeText(o.Opcode), o.Message, grouped(int64(o.Count)), o.Size.String(),
+			o.Protocol, o.Direction, o.Transport, o.Opcode.String(), o.Message, grouped(int64(o.Count)), o.Size.String(),
 		}, o.Samples)...)
 	}
 	if err := section(b, "unknown opcodes and bodies", []string{"protocol", "dir", "over", "opcode", "message", "count", "size", "samples"}, rows); err != nil {
@@ -467,13 +467,6 @@ func withSamples(row, samples []string) [][]string {
 		rows[i] = append(rows[i], s)
 	}
 	return rows
-}
-
-func opcodeText(opcode int) string {
-	if opcode < 0 {
-		return ""
-	}
-	return string(appendOpcode(nil, uint64(opcode)))
 }
 
 func grouped(n int64) string { return string(appendCount(nil, n)) }
