@@ -21,9 +21,6 @@ const (
 	leaveWithin = 200 * time.Millisecond
 )
 
-// botConn is the only connection of a bot.
-const botConn machine.Conn = 1
-
 // BotConfig is what a bot is to be.
 type BotConfig struct {
 	Name     string // "bot"
@@ -37,25 +34,18 @@ type BotConfig struct {
 // bot is a client of the MMO that follows a script.
 type bot struct {
 	*clerk
+	machine.Visit
 	cfg      BotConfig
 	settings *testserver.Settings
 	random   *rand.Rand
 	in       []byte // the start of a frame that is not whole
 	tcp      machine.Parcel
-	began    time.Time
 
 	account   uint64
 	character uint64
-	dialled   bool
-	opened    bool
-	ready     bool // it may follow its script
-	over      bool
 	hello     hello
 
-	script  script.Cursor
-	waiting string    // the message that the script waits for,
-	until   time.Time // at the longest
-	leaving time.Time // since when it waits for the end, zero for not
+	waiting string // the message that the script waits for, if it waits for one
 	heard   map[string]int
 
 	walking  *direction // nil for not
@@ -86,7 +76,8 @@ func NewBot(cfg BotConfig, o machine.Observer) machine.Machine {
 	if cfg.Settings == nil {
 		cfg.Settings = testserver.Default()
 	}
-	b := &bot{clerk: newClerk(schema.Client, cfg.Settings, o), cfg: cfg, settings: cfg.Settings, script: script.Begin(cfg.Script), heard: map[string]int{}}
+	b := &bot{clerk: newClerk(schema.Client, cfg.Settings, o), cfg: cfg, settings: cfg.Settings, heard: map[string]int{}}
+	b.Visit = machine.Visit{Name: cfg.Name, Observer: o, Script: script.Begin(cfg.Script), AnswerWithin: answerWithin, LeaveWithin: leaveWithin}
 	b.random = rand.New(rand.NewPCG(cfg.Seed, 13))
 	b.account = accountOf(cfg.Name, cfg.Seed)
 	b.character = b.account*10 + 1
@@ -103,23 +94,19 @@ func accountOf(name string, seed uint64) uint64 {
 
 // Handle takes one input and returns what to do.
 func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
-	if b.over {
+	if b.Over {
 		return nil
 	}
-	if !b.dialled {
-		b.dialled, b.began = true, now
-		b.Do(machine.Output{Kind: machine.Dial, Conn: botConn, Peer: b.cfg.Server})
-	}
+	b.Dial(now, &b.Desk, b.cfg.Server)
 	switch in.Kind {
 	case machine.Opened:
-		b.opened = true
 		if b.inLobby() {
-			b.ready = true
+			b.Ready = true
 		} else {
 			b.enter(now, "")
 		}
 	case machine.Refused, machine.Closed:
-		b.hungUp(now)
+		b.HungUp(now)
 	case machine.Stream:
 		b.stream(now, in.Data)
 	case machine.Datagram:
@@ -127,60 +114,28 @@ func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
 	}
 	b.act(now)
 	b.flush()
-	if b.over {
-		b.Do(machine.Output{Kind: machine.Close, Conn: botConn}, machine.Output{Kind: machine.Done})
-	}
-	return b.Take()
-}
-
-func (b *bot) hungUp(now time.Time) {
-	if !b.leaving.IsZero() {
-		b.finish(now, "left", "the script is over")
-		return
-	}
-	b.finish(now, "closed", "the server has closed or refused the connection")
-}
-
-// finish ends the bot.
-func (b *bot) finish(now time.Time, code, text string) {
-	if !b.over {
-		b.over = true
-		b.observer.Event(now, code, b.cfg.Name+": "+text)
-	}
+	return b.Settled(&b.Desk)
 }
 
 // Deadline returns when the bot has something to do. Before it has begun that is at
 // once.
-func (b *bot) Deadline() (when time.Time) {
-	switch {
-	case b.over:
-		return time.Time{}
-	case !b.dialled:
-		return time.Unix(0, 0)
+func (b *bot) Deadline() time.Time {
+	when := b.Visit.Deadline()
+	if b.Over {
+		return when
 	}
-	sooner := func(t time.Time) { when = machine.Earlier(when, t) }
 	if b.knocking() {
-		sooner(b.hello.said.Add(b.settings.Hello.Retry))
+		when = machine.Earlier(when, b.hello.said.Add(b.settings.Hello.Retry))
 	}
 	if b.walking != nil {
-		sooner(b.stepped.Add(tickEvery))
-	}
-	switch {
-	case !b.leaving.IsZero():
-		sooner(b.leaving.Add(leaveWithin))
-	case !b.ready:
-		sooner(b.began.Add(answerWithin))
-	case b.waiting != "":
-		sooner(b.until)
-	case !b.script.Wake().IsZero():
-		sooner(b.script.Wake())
+		when = machine.Earlier(when, b.stepped.Add(tickEvery))
 	}
 	return when
 }
 
 // act does what the time asks for.
 func (b *bot) act(now time.Time) {
-	if b.over {
+	if b.Over {
 		return
 	}
 	if b.knocking() && now.Sub(b.hello.said) >= b.settings.Hello.Retry {
@@ -189,21 +144,14 @@ func (b *bot) act(now time.Time) {
 	if b.walking != nil && now.Sub(b.stepped) >= tickEvery {
 		b.step(now)
 	}
-	switch {
-	case !b.leaving.IsZero():
-		if now.Sub(b.leaving) >= leaveWithin {
-			b.finish(now, "left", "the script is over")
-		}
-	case b.ready:
+	if b.Follows(now) {
 		b.follow(now)
-	case now.Sub(b.began) >= answerWithin:
-		b.finish(now, "timeout", "the server did not let it in")
 	}
 }
 
 // knocking reports whether the bot waits for the answer to its UdpHelloReq.
 func (b *bot) knocking() bool {
-	return b.hello.remote.IsValid() && !b.hello.answered && b.leaving.IsZero()
+	return b.hello.remote.IsValid() && !b.hello.answered && b.Leaving.IsZero()
 }
 
 // knock says hello by UDP, until it is answered or was said often enough. Then the
@@ -213,7 +161,7 @@ func (b *bot) knock(now time.Time) {
 	if h.attempts >= b.settings.Hello.Attempts {
 		b.observer.Event(now, "no_udp", b.cfg.Name+": nobody answers its datagrams")
 		h.remote = netip.AddrPort{}
-		b.ready = true
+		b.Ready = true
 		return
 	}
 	h.attempts++
@@ -255,13 +203,13 @@ func (b *bot) input(now time.Time, d direction) {
 }
 
 // clock is the time of the client: since it was started.
-func (b *bot) clock(now time.Time) uint64 { return 1 + uint64(now.Sub(b.began).Milliseconds()) }
+func (b *bot) clock(now time.Time) uint64 { return 1 + uint64(now.Sub(b.Began).Milliseconds()) }
 
 // send queues a message for the connection.
 func (b *bot) send(message string, v schema.Values) {
 	r, data, err := b.compose(message, v)
 	if err != nil {
-		b.observer.Event(b.began, "dropped", err.Error())
+		b.observer.Event(b.Began, "dropped", err.Error())
 		return
 	}
 	b.tcp.Add(&b.clerk.Desk, r, data)
@@ -271,7 +219,7 @@ func (b *bot) send(message string, v schema.Values) {
 func (b *bot) sendDatagram(message string, v schema.Values) {
 	r, data, err := b.compose(message, v)
 	if err != nil {
-		b.observer.Event(b.began, "dropped", err.Error())
+		b.observer.Event(b.Began, "dropped", err.Error())
 		return
 	}
 	var p machine.Parcel
@@ -288,4 +236,4 @@ func (b *bot) post(p machine.Parcel) {
 	b.Do(p.Take(machine.Output{Kind: machine.SendDatagram, Peer: b.hello.remote}))
 }
 
-func (b *bot) flush() { b.tcp.Flush(&b.Desk, botConn) }
+func (b *bot) flush() { b.tcp.Flush(&b.Desk, machine.BotConn) }

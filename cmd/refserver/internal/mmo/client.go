@@ -27,10 +27,10 @@ type request struct {
 // stream takes bytes of the connection. What is no frame ends the bot.
 func (b *bot) stream(now time.Time, data []byte) {
 	rest := append(b.in, data...)
-	for !b.over {
+	for !b.Over {
 		frame, err := b.next(rest)
 		if err != nil {
-			b.finish(now, "malformed", err.Error())
+			b.Finish(now, "malformed", err.Error())
 			return
 		}
 		if frame == nil {
@@ -64,8 +64,8 @@ func (b *bot) understand(now time.Time, from netip.AddrPort, frame []byte, via s
 	}
 	b.observer.Received(now, from, r)
 	b.heard[r.Message]++
-	if b.waiting == r.Message {
-		b.heard[r.Message], b.waiting = 0, ""
+	if b.waiting == r.Message && !b.Until.IsZero() {
+		b.heard[r.Message], b.Until = 0, time.Time{}
 	}
 	b.handle(now, r.Message, body{r.Body})
 }
@@ -76,7 +76,7 @@ func (b *bot) handle(now time.Time, message string, v body) {
 	case "EnterGameRes":
 		b.answered(now, v)
 	case "UdpHelloRes":
-		b.hello.answered, b.ready = true, true
+		b.hello.answered, b.Ready = true, true
 	case "Ping":
 		if !b.cfg.Mute {
 			b.send("Pong", schema.Values{"number": v.uint("number"), "server_time_ms": v.uint("server_time_ms")})
@@ -95,10 +95,10 @@ func (b *bot) answered(now time.Time, v body) {
 	port := v.uint("udp_port")
 	switch {
 	case !v.bool("success") && !b.inLobby():
-		b.finish(now, "refused", "the server says "+strconv.Quote(v.Text("message")))
+		b.Finish(now, "refused", "the server says "+strconv.Quote(v.Text("message")))
 	case !v.bool("success"):
 	case port == 0 || port > 0xffff:
-		b.finish(now, "malformed", "UDP to port "+strconv.FormatUint(port, 10))
+		b.Finish(now, "malformed", "UDP to port "+strconv.FormatUint(port, 10))
 	default:
 		b.hello = hello{token: v.Text("udp_token"), remote: netip.AddrPortFrom(b.cfg.Server.Addr(), uint16(port))}
 		b.knock(now)

@@ -16,23 +16,15 @@ func (b *bot) inLobby() bool {
 
 // follow does the commands of the script until it has to wait.
 func (b *bot) follow(now time.Time) {
-	for b.leaving.IsZero() && !b.over && !b.waits(now) {
-		c, more := b.script.Next()
+	for b.Leaving.IsZero() && !b.Over && !b.Waits(now) {
+		c, more := b.Script.Next()
 		if !more {
 			b.leave(now)
 			return
 		}
 		b.do(now, c)
-		b.script.DoneAt(now)
+		b.Script.DoneAt(now)
 	}
-}
-
-// waits reports whether the script has to wait, for a time or for a message.
-func (b *bot) waits(now time.Time) bool {
-	if !now.Before(b.until) {
-		b.waiting = ""
-	}
-	return b.script.Asleep(now) || b.waiting != ""
 }
 
 // await has the script wait for a message, not forever.
@@ -41,11 +33,11 @@ func (b *bot) await(now time.Time, message string) {
 		b.heard[message] = 0
 		return
 	}
-	b.waiting, b.until = message, now.Add(patience)
+	b.waiting, b.Until = message, now.Add(patience)
 }
 
 func (b *bot) leave(now time.Time) {
-	b.leaving, b.walking = now, nil
+	b.Leaving, b.walking = now, nil
 }
 
 // do does one command, which Scripts.Parse has checked.
@@ -55,7 +47,7 @@ func (b *bot) do(now time.Time, c Command) {
 		b.enter(now, word(c, 0))
 	case "wait":
 		d, _ := time.ParseDuration(word(c, 0))
-		b.script.Sleep(now.Add(d))
+		b.Script.Sleep(now.Add(d))
 	case "await":
 		b.await(now, word(c, 0))
 	case "walk":
@@ -73,7 +65,7 @@ func (b *bot) do(now time.Time, c Command) {
 	case "carry", "use", "stale", "again":
 		b.inventory(c)
 	case "leave":
-		b.finish(now, "left", "the script says so")
+		b.Finish(now, "left", "the script says so")
 	default:
 		b.odd(c)
 	}

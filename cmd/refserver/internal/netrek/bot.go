@@ -23,9 +23,6 @@ const (
 	leaveWithin = time.Second
 )
 
-// botConn is the only connection of a bot.
-const botConn machine.Conn = 1
-
 // circle is the circle of sequence numbers.
 var circle = reassembly.Serial{Modulus: 1 << 16}
 
@@ -43,25 +40,17 @@ type BotConfig struct {
 // bot is a Netrek client that follows a script.
 type bot struct {
 	*clerk
+	machine.Visit
 	cfg   BotConfig
 	state *schema.State
 	in    []byte // the start of a packet that is not whole
 	tcp   machine.Parcel
 	udp   flow
-	began time.Time
 
-	dialled  bool
-	opened   bool
 	slot     int // -1 before it is known
 	asked    bool
 	accepted bool
-	ready    bool // it may follow its script
-	over     bool
-
-	script  script.Cursor
-	waiting waiting   // for what the script waits,
-	until   time.Time // at the longest
-	leaving time.Time // since when it waits for the end, zero for not
+	waiting  waiting // for what the script waits, if it waits for something
 
 	status status
 	masked bool // it may choose a team
@@ -96,8 +85,7 @@ type flow struct {
 type waiting uint8
 
 const (
-	awaitNothing waiting = iota
-	awaitShip
+	awaitShip waiting = iota
 	awaitDead
 	awaitEnemy
 	awaitOutfit
@@ -119,27 +107,24 @@ func NewBot(cfg BotConfig, o machine.Observer) machine.Machine {
 	if cfg.UDPVersion == 0 {
 		cfg.UDPVersion = udpVersion
 	}
-	b := &bot{clerk: newClerk(schema.Client, o), cfg: cfg, script: script.Begin(cfg.Script), slot: -1}
+	b := &bot{clerk: newClerk(schema.Client, o), cfg: cfg, slot: -1}
+	b.Visit = machine.Visit{Name: cfg.Name, Observer: o, Script: script.Begin(cfg.Script), AnswerWithin: answerWithin, LeaveWithin: leaveWithin}
 	b.state = b.newState()
 	return b
 }
 
 // Handle takes one input and returns what to do.
 func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
-	if b.over {
+	if b.Over {
 		return nil
 	}
-	if !b.dialled {
-		b.dialled, b.began = true, now
-		b.Do(machine.Output{Kind: machine.Dial, Conn: botConn, Peer: b.cfg.Server})
-	}
+	b.Dial(now, &b.Desk, b.cfg.Server)
 	switch in.Kind {
 	case machine.Opened:
-		b.opened = true
 		b.tell("CP_SOCKET", schema.Values{"version": b.cfg.SocketVersion, "udp_version": b.cfg.UDPVersion, "socket": int(b.cfg.Local.Port())})
 		b.askFeature("FEATURE_PACKETS")
 	case machine.Refused, machine.Closed:
-		b.hungUp(now)
+		b.HungUp(now)
 	case machine.Stream:
 		b.stream(now, in.Data)
 	case machine.Datagram:
@@ -147,71 +132,29 @@ func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
 	}
 	b.act(now)
 	b.flush()
-	if b.over {
-		b.Do(machine.Output{Kind: machine.Close, Conn: botConn}, machine.Output{Kind: machine.Done})
-	}
-	return b.Take()
-}
-
-func (b *bot) hungUp(now time.Time) {
-	if !b.leaving.IsZero() {
-		b.finish(now, "left", "the script is over")
-		return
-	}
-	b.finish(now, "closed", "the server has closed or refused the connection")
-}
-
-// finish ends the bot.
-func (b *bot) finish(now time.Time, code, text string) {
-	if !b.over {
-		b.over = true
-		b.observer.Event(now, code, b.cfg.Name+": "+text)
-	}
+	return b.Settled(&b.Desk)
 }
 
 // Deadline returns when the bot has something to do. Before it has begun that is at
 // once.
-func (b *bot) Deadline() (when time.Time) {
-	switch {
-	case b.over:
-		return time.Time{}
-	case !b.dialled:
-		return time.Unix(0, 0)
-	}
-	sooner := func(t time.Time) { when = machine.Earlier(when, t) }
-	if b.knocking() {
-		sooner(b.udp.knocked.Add(verifyEvery))
-	}
-	switch {
-	case !b.leaving.IsZero():
-		sooner(b.leaving.Add(leaveWithin))
-	case b.waiting != awaitNothing:
-		sooner(b.until)
-	case !b.script.Wake().IsZero():
-		sooner(b.script.Wake())
-	case !b.ready:
-		sooner(b.began.Add(answerWithin))
+func (b *bot) Deadline() time.Time {
+	when := b.Visit.Deadline()
+	if !b.Over && b.knocking() {
+		when = machine.Earlier(when, b.udp.knocked.Add(verifyEvery))
 	}
 	return when
 }
 
 // act does what the time asks for.
 func (b *bot) act(now time.Time) {
-	if b.over {
+	if b.Over {
 		return
 	}
 	if b.knocking() && now.Sub(b.udp.knocked) >= verifyEvery {
 		b.knock(now)
 	}
-	switch {
-	case !b.leaving.IsZero():
-		if now.Sub(b.leaving) >= leaveWithin {
-			b.finish(now, "left", "the script is over")
-		}
-	case b.ready:
+	if b.Follows(now) {
 		b.follow(now)
-	case now.Sub(b.began) >= answerWithin:
-		b.finish(now, "timeout", "the server did not let it in")
 	}
 }
 
@@ -255,7 +198,7 @@ func (b *bot) send(message string, v schema.Values) {
 func (b *bot) tell(message string, v schema.Values) {
 	r, data, err := b.append(nil, b.state, message, v)
 	if err != nil {
-		b.observer.Event(b.began, "dropped", err.Error())
+		b.observer.Event(b.Began, "dropped", err.Error())
 		return
 	}
 	b.tcp.Add(&b.clerk.Desk, r, data)
@@ -265,7 +208,7 @@ func (b *bot) tell(message string, v schema.Values) {
 func (b *bot) sendDatagram(message string, v schema.Values) {
 	r, data, err := b.append(nil, b.state, message, v)
 	if err != nil {
-		b.observer.Event(b.began, "dropped", err.Error())
+		b.observer.Event(b.Began, "dropped", err.Error())
 		return
 	}
 	b.udp.sent++
@@ -275,4 +218,4 @@ func (b *bot) sendDatagram(message string, v schema.Values) {
 	b.Do(p.Take(machine.Output{Kind: machine.SendDatagram, Peer: b.udp.remote}))
 }
 
-func (b *bot) flush() { b.tcp.Flush(&b.Desk, botConn) }
+func (b *bot) flush() { b.tcp.Flush(&b.Desk, machine.BotConn) }

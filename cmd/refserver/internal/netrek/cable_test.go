@@ -191,7 +191,7 @@ func (w *cable) carry(s *station, o machine.Output) {
 	default:
 		to, id := w.server, machine.Conn(-1-slices.Index(w.bots, s))
 		if s == w.server {
-			to, id = w.conns[o.Conn], botConn
+			to, id = w.conns[o.Conn], machine.BotConn
 		}
 		in := machine.Input{Kind: machine.Stream, Conn: id, Peer: s.addr, Data: o.Data}
 		if o.Kind != machine.SendStream {

@@ -15,13 +15,13 @@ import (
 // again: what is no packet ends it.
 func (b *bot) stream(now time.Time, data []byte) {
 	rest := append(b.in, data...)
-	for !b.over && len(rest) > 0 {
+	for !b.Over && len(rest) > 0 {
 		r, err := b.read(rest, b.state, schema.TCP)
 		if err != nil && err.Kind == wire.Incomplete && len(rest) < lookahead {
 			break
 		}
 		if err != nil {
-			b.finish(now, "malformed", err.Error())
+			b.Finish(now, "malformed", err.Error())
 			return
 		}
 		rest = rest[r.Size:]
@@ -107,7 +107,7 @@ func (b *bot) handle(now time.Time, r machine.Record) {
 	v := r.Body
 	switch r.Message {
 	case "SP_BADVERSION":
-		b.finish(now, "refused", "the server does not want it")
+		b.Finish(now, "refused", "the server does not want it")
 	case "SP_FEATURE":
 		b.setFeature(b.state, v.Text("name"), v.Number("value"))
 	case "SP_YOU", "SP_S_YOU":
@@ -116,7 +116,7 @@ func (b *bot) handle(now time.Time, r machine.Record) {
 		b.loggedIn(now, v)
 	case "SP_MASK":
 		b.masked = v.Number("mask") != 0
-		b.ready = b.ready || b.accepted
+		b.Ready = b.Ready || b.accepted
 		if b.status == outfit && b.masked {
 			b.got(awaitOutfit)
 		}
@@ -135,7 +135,7 @@ func (b *bot) handle(now time.Time, r machine.Record) {
 	case "SP_UDP_REPLY":
 		b.replied(now, netip.AddrPort{}, v)
 	case "SP_PING":
-		if !b.leaving.IsZero() {
+		if !b.Leaving.IsZero() {
 			return // it has said CP_BYE
 		}
 		b.send("CP_PING_RESPONSE", schema.Values{
@@ -171,7 +171,7 @@ func (b *bot) logIn(query int) {
 func (b *bot) loggedIn(now time.Time, v *schema.Tree) {
 	switch {
 	case v.Number("accept") != 1:
-		b.finish(now, "refused", "the server does not let it in")
+		b.Finish(now, "refused", "the server does not let it in")
 	case !b.accepted:
 		b.logIn(0)
 	default:

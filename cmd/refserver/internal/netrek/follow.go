@@ -14,39 +14,31 @@ import (
 
 // follow does the commands of the script until it has to wait.
 func (b *bot) follow(now time.Time) {
-	for b.leaving.IsZero() && !b.over && !b.waits(now) {
-		c, more := b.script.Next()
+	for b.Leaving.IsZero() && !b.Over && !b.Waits(now) {
+		c, more := b.Script.Next()
 		if !more {
 			b.leave(now)
 			return
 		}
 		b.do(now, c)
-		b.script.DoneAt(now)
+		b.Script.DoneAt(now)
 	}
-}
-
-// waits reports whether the script has to wait, for a time or for something.
-func (b *bot) waits(now time.Time) bool {
-	if !now.Before(b.until) {
-		b.waiting = awaitNothing
-	}
-	return b.script.Asleep(now) || b.waiting != awaitNothing
 }
 
 // await has the script wait for something, not forever.
 func (b *bot) await(now time.Time, w waiting) {
-	b.waiting, b.until = w, now.Add(patience)
+	b.waiting, b.Until = w, now.Add(patience)
 }
 
 // got tells that something has come which the script may wait for.
 func (b *bot) got(w waiting) {
 	if b.waiting == w {
-		b.waiting = awaitNothing
+		b.Until = time.Time{}
 	}
 }
 
 func (b *bot) leave(now time.Time) {
-	b.leaving = now
+	b.Leaving = now
 	b.tell("CP_BYE", nil)
 }
 
@@ -56,7 +48,7 @@ func (b *bot) do(now time.Time, c Command) {
 	switch c.Verb {
 	case "wait":
 		d, _ := time.ParseDuration(c.Words[0])
-		b.script.Sleep(now.Add(d))
+		b.Script.Sleep(now.Add(d))
 	case "leave":
 		b.leave(now)
 	case "outfit":
@@ -162,7 +154,7 @@ func (b *bot) outfit(now time.Time, c Command) {
 	if (b.status != outfit || !b.masked) && b.tries < 2 {
 		b.tries++
 		b.await(now, awaitOutfit)
-		b.script.Retry()
+		b.Script.Retry()
 		return
 	}
 	b.tries = 0

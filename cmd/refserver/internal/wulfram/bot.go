@@ -30,9 +30,6 @@ const (
 	helloEvery  = 500 * time.Millisecond // between keys, until it is known by UDP
 )
 
-// botConn is the only connection of a bot.
-const botConn machine.Conn = 1
-
 // BotConfig is what a bot is to be.
 type BotConfig struct {
 	Name    string // "bot"
@@ -55,24 +52,16 @@ type Variant struct {
 // bot is a Wulfram client that follows a script.
 type bot struct {
 	*clerk
+	machine.Visit
 	cfg    BotConfig
 	random *rand.Rand
 	tcp    frames
 	udp    *link
-	began  time.Time
 
 	key        string
-	dialled    bool
 	identified bool
 	accepted   bool
-	ready      bool // it may follow its script
 	translated bool // it can read what the widths of TRANSLATION describe
-	over       bool
-
-	script   script.Cursor
-	awaiting bool      // it waits for a vehicle,
-	patience time.Time // until then
-	leaving  time.Time // since when it waits to leave, zero for not
 
 	vehicle  bool
 	inputs   inputs
@@ -108,9 +97,10 @@ func NewBot(cfg BotConfig, o machine.Observer) machine.Machine {
 	if cfg.Script == nil {
 		cfg.Script, _ = Scripts.Builtin("play")
 	}
-	b := &bot{clerk: newClerk(schema.Client, o), cfg: cfg, script: script.Begin(cfg.Script), timers: map[chore]time.Time{}}
+	b := &bot{clerk: newClerk(schema.Client, o), cfg: cfg, timers: map[chore]time.Time{}}
+	b.Visit = machine.Visit{Name: cfg.Name, Observer: o, Script: script.Begin(cfg.Script), AnswerWithin: answerWithin, LeaveWithin: leaveWithin}
 	b.random = rand.New(rand.NewPCG(cfg.Seed, 3))
-	b.tcp = frames{clerk: b.clerk, conn: botConn}
+	b.tcp = frames{clerk: b.clerk, conn: machine.BotConn}
 	b.udp = &link{clerk: b.clerk, number: transport.InFlight, heard: b.heard, wrap: cfg.Variant.wrapper(),
 		sender:   transport.NewSender[*letter](clientTable(), cfg.Variant.FirstSeq),
 		receiver: transport.NewReceiver(cfg.Variant.FirstSeq)}
@@ -129,16 +119,15 @@ func (v Variant) wrapper() wrapper {
 
 // Handle takes one input and returns what to do.
 func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
-	if b.over {
+	if b.Over {
 		return nil
 	}
-	if !b.dialled {
-		b.dialled, b.began, b.udp.started = true, now, now
-		b.Do(machine.Output{Kind: machine.Dial, Conn: botConn, Peer: b.cfg.Server})
+	if b.Dial(now, &b.Desk, b.cfg.Server) {
+		b.udp.started = now
 	}
 	switch in.Kind {
 	case machine.Refused, machine.Closed:
-		b.finish(now, "closed", "the server has closed or refused the connection")
+		b.HungUp(now)
 	case machine.Stream:
 		b.stream(now, in.Data)
 	case machine.Datagram:
@@ -147,50 +136,21 @@ func (b *bot) Handle(now time.Time, in machine.Input) []machine.Output {
 	b.act(now)
 	b.tcp.flush()
 	b.udp.flush()
-	return b.settled()
-}
-
-// settled puts the end, if it has come, behind everything else.
-func (b *bot) settled() []machine.Output {
-	if b.over {
-		b.Do(machine.Output{Kind: machine.Close, Conn: botConn}, machine.Output{Kind: machine.Done})
-	}
-	return b.Take()
-}
-
-// finish ends the bot, with a reason unless it has left by itself.
-func (b *bot) finish(now time.Time, code, text string) {
-	if !b.over {
-		b.over = true
-		b.observer.Event(now, code, b.cfg.Name+": "+text)
-	}
+	return b.Settled(&b.Desk)
 }
 
 // Deadline returns when the bot has something to do. Before it has begun that is
 // at once.
 func (b *bot) Deadline() time.Time {
-	switch {
-	case b.over:
-		return time.Time{}
-	case !b.dialled:
-		return time.Unix(0, 0)
+	when := b.Visit.Deadline()
+	if b.Over {
+		return when
 	}
-	when := b.udp.deadline()
-	sooner := func(t time.Time) { when = machine.Earlier(when, t) }
+	when = machine.Earlier(when, b.udp.deadline())
 	for c := range chore(len(choreEvery)) {
 		if b.wants(c) {
-			sooner(b.timers[c].Add(choreEvery[c]))
+			when = machine.Earlier(when, b.timers[c].Add(choreEvery[c]))
 		}
-	}
-	switch {
-	case !b.leaving.IsZero():
-		sooner(b.leaving.Add(leaveWithin))
-	case b.awaiting:
-		sooner(b.patience)
-	case !b.script.Wake().IsZero():
-		sooner(b.script.Wake())
-	case !b.ready:
-		sooner(b.began.Add(answerWithin))
 	}
 	return when
 }
@@ -200,12 +160,12 @@ func (b *bot) wants(c chore) bool {
 	if c == choreHello {
 		return b.key != "" && b.udp.remote.IsValid() && !b.identified
 	}
-	return b.ready && (c != choreSamples || len(b.samples) > 0)
+	return b.Ready && (c != choreSamples || len(b.samples) > 0)
 }
 
 // act does what the time asks for.
 func (b *bot) act(now time.Time) {
-	if b.over {
+	if b.Over {
 		return
 	}
 	for c := range chore(len(choreEvery)) {
@@ -217,15 +177,11 @@ func (b *bot) act(now time.Time) {
 	b.udp.tick(now)
 	switch {
 	case b.udp.failed != nil:
-		b.finish(now, "backlog", b.udp.failed.Error())
-	case !b.leaving.IsZero():
-		if b.udp.sender.Idle() || now.Sub(b.leaving) >= leaveWithin {
-			b.finish(now, "left", "the script is over")
-		}
-	case b.ready:
+		b.Finish(now, "backlog", b.udp.failed.Error())
+	case !b.Leaving.IsZero() && b.udp.sender.Idle():
+		b.Finish(now, "left", "the script is over")
+	case b.Follows(now):
 		b.follow(now)
-	case now.Sub(b.began) >= answerWithin:
-		b.finish(now, "timeout", "the server did not let it in")
 	}
 }
 

@@ -158,7 +158,7 @@ func (w *cable) other(from *station, o machine.Output) (*station, machine.Conn) 
 	}
 	for i, b := range w.bots {
 		if o.Kind == machine.SendDatagram && b.addr == o.Peer || o.Kind != machine.SendDatagram && o.Conn == machine.Conn(100+i) {
-			return b, botConn
+			return b, machine.BotConn
 		}
 	}
 	return nil, 0

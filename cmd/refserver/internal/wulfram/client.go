@@ -17,10 +17,10 @@ const (
 // stream takes bytes of the connection.
 func (b *bot) stream(now time.Time, data []byte) {
 	b.tcp.in = append(b.tcp.in, data...)
-	for !b.over {
+	for !b.Over {
 		frame, err := b.tcp.next()
 		if err != nil {
-			b.finish(now, "malformed", err.Error())
+			b.Finish(now, "malformed", err.Error())
 			return
 		}
 		if frame == nil {
@@ -74,9 +74,11 @@ func (b *bot) handle(now time.Time, r machine.Record) {
 	case "PING_REQUEST":
 		b.udp.send(now, "PING", fields{{"timestamp", v.Number("timestamp")}, {"accumulator", b.feedback}})
 	case "TANK":
-		b.vehicle, b.awaiting = true, false
+		b.vehicle, b.Until = true, time.Time{}
 	case "REINCARNATE":
-		b.awaiting = b.awaiting && v.Number("code") == spawnDone
+		if v.Number("code") != spawnDone {
+			b.Until = time.Time{}
+		}
 	case "UPDATE_ARRAY", "VIEW_UPDATE":
 		b.sampled(v)
 	}
@@ -115,7 +117,7 @@ func (b *bot) loginStatus(now time.Time, code int) {
 	case accepted:
 		b.accepted = true
 	default:
-		b.finish(now, "refused", "the server wants another name")
+		b.Finish(now, "refused", "the server wants another name")
 	}
 }
 
@@ -130,10 +132,10 @@ func (b *bot) want(now time.Time) {
 
 // begin is step 11: with both handshakes answered, the script may begin.
 func (b *bot) begin(now time.Time) {
-	if b.ready || !b.udp.inForce || !b.udp.learned || b.over {
+	if b.Ready || !b.udp.inForce || !b.udp.learned || b.Over {
 		return
 	}
-	b.ready = true
+	b.Ready = true
 	for c := choreDump; c <= choreSamples; c++ {
 		b.timers[c] = now
 	}

@@ -15,24 +15,18 @@ var wordy = map[string]uint8{
 
 // follow does the commands of the script until it has to wait.
 func (b *bot) follow(now time.Time) {
-	for b.leaving.IsZero() && b.udp.failed == nil && !b.waits(now) {
-		c, more := b.script.Next()
+	for b.Leaving.IsZero() && b.udp.failed == nil && !b.Waits(now) {
+		c, more := b.Script.Next()
 		if !more {
-			b.leaving = now
+			b.Leaving = now
 			return
 		}
 		if opcode, ok := wordy[c.Verb]; ok && !b.udp.sender.Room(opcode) {
 			return
 		}
 		b.do(now, c)
-		b.script.Done()
+		b.Script.Done()
 	}
-}
-
-// waits reports whether the script has to wait, for a time or for a vehicle.
-func (b *bot) waits(now time.Time) bool {
-	b.awaiting = b.awaiting && now.Before(b.patience)
-	return b.script.Asleep(now) || b.awaiting
 }
 
 // do does one command, which was checked when it was read.
@@ -40,7 +34,7 @@ func (b *bot) do(now time.Time, c Command) {
 	switch text := strings.Join(c.Words, " "); c.Verb {
 	case "wait":
 		d, _ := time.ParseDuration(c.Words[0])
-		b.script.Sleep(now.Add(d))
+		b.Script.Sleep(now.Add(d))
 	case "say":
 		b.say(now, scopeAll, text)
 	case "team-say":
@@ -49,7 +43,7 @@ func (b *bot) do(now time.Time, c Command) {
 		n, _ := strconv.Atoi(text)
 		b.say(now, scopeAll, strings.Repeat("All work and no play. ", n/22+1)[:n])
 	case "leave":
-		b.leaving = now
+		b.Leaving = now
 	case "oversize":
 		b.oversize(now)
 	case "move":
@@ -126,5 +120,5 @@ func (b *bot) spawn(now time.Time, c Command) {
 	pad, _ := strconv.Atoi(c.Words[0])
 	kind, _ := numberOf(c.Words[1], vehicleNames)
 	b.udp.send(now, "REINCARNATE", fields{{"mode", 0}, {"pad", pad}, {"unit_type", kind}, {"x", 100 * pad}, {"y", 50}})
-	b.awaiting, b.patience = true, now.Add(spawnWithin)
+	b.Until = now.Add(spawnWithin)
 }
