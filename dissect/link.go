@@ -11,7 +11,8 @@ import (
 )
 
 // From the bytes of a packet to the payload of its segment or datagram. Here are
-// the link layers; link_ip.go, link_transport.go and link_tunnel.go go on.
+// the link layers of networks; link_ppp.go has those of lines, and link_ip.go,
+// link_transport.go and link_tunnel.go go on.
 //
 // This runs once per packet and reads with encoding/binary, not wire.Reader: each
 // header is checked for length as a whole before a field of it is looked at.
@@ -250,6 +251,12 @@ func (d *LinkDecoder) link(h *Headers, t LinkType) error {
 		return d.ip4(h)
 	case LinkIPv6:
 		return d.ip6(h)
+	case LinkPPP, LinkPPPHDLC:
+		return d.hdlc(h)
+	case LinkCHDLC:
+		return d.cisco(h)
+	case LinkPPPEther:
+		return d.pppoe(h)
 	}
 	return &UnsupportedLinkError{Link: t}
 }

@@ -122,6 +122,15 @@ func TestLinkLayers(t *testing.T) {
 		"raw 101 with IPv6":                   {101, v6},
 		"raw IPv4":                            {228, v4},
 		"raw IPv6":                            {229, v6},
+		"PPP":                                 {9, "\x00\x21" + v4},
+		"PPP with IPv6":                       {9, "\x00\x57" + v6},
+		"PPP with a short protocol":           {9, "\x21" + v4},
+		"PPP, framed":                         {9, "\xff\x03\x00\x21" + v4},
+		"PPP, framed, with a short protocol":  {50, "\xff\x03\x57" + v6},
+		"Cisco's HDLC in the place of PPP":    {50, "\x0f\x00\x08\x00" + v4},
+		"the same, to all":                    {50, "\x8f\x00\x86\xdd" + v6},
+		"Cisco's HDLC":                        {104, "\x0f\x00\x08\x00" + v4},
+		"PPPoE":                               {51, "\x11\x00" + be16(3) + be16(2+len(v4)) + "\x00\x21" + v4 + "pad"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := mustDecode(t, c.link, c.data)
@@ -168,6 +177,12 @@ func TestNotIP(t *testing.T) {
 		t.Errorf("got %+v", h)
 	}
 	if h := mustDecode(t, 0, "\x07\x00\x00\x00iso"); h.Content != NotIP {
+		t.Errorf("got %+v", h)
+	}
+	if h := mustDecode(t, 9, "\xff\x03\xc0\x21lcp"); h.Content != NotIP || string(h.Payload) != "lcp" {
+		t.Errorf("got %+v", h)
+	}
+	if h := mustDecode(t, 51, "\x11\x09\x00\x00\x00\x00"); h.Content != NotIP || h.Tunnel != 0 { // it looks for a server
 		t.Errorf("got %+v", h)
 	}
 	if h := mustDecode(t, 101, ipv4(89, "", "ospf")); h.Content != OtherIP || h.Protocol != 89 || string(h.Payload) != "ospf" {
@@ -447,6 +462,9 @@ func TestMalformedHeaders(t *testing.T) {
 		"GRE without the key it promises": {101, ipv4(ipGRE, "", "\xb0\x00"+be16(etherIP4)), "gre/header at byte 20 of 24: want 16 bytes, 4 bytes left (malformed)"},
 		"GRE with source routes":          {101, ipv4(ipGRE, "", "\x40\x00"+be16(etherIP4)), "gre/flags at byte 20 of 24: want no source routes, got 16384 (malformed)"},
 		"PPPoE of length 1":               {1, ether(etherPPPoE, "\x11\x00\x00\x03\x00\x01\x00\x21"), "pppoe/length at byte 18 of 22: want 2 or more, got 1 (malformed)"},
+		"PPP of one byte":                 {9, "\x21", "ppp/header at byte 0 of 1: want 2 bytes, 1 byte left (malformed)"},
+		"PPP that is only framed":         {50, "\xff\x03", "ppp/header at byte 2 of 2: want 2 bytes, 0 bytes left (malformed)"},
+		"Cisco's HDLC cut short":          {104, "\x0f\x00\x08", "hdlc/header at byte 0 of 3: want 4 bytes, 3 bytes left (malformed)"},
 		"too many tunnels":                {101, deep, "tunnel/depth at byte 100 of 135: want at most 4, got 5 (malformed)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -487,6 +505,9 @@ func seeds() map[string]Packet {
 		"gre":    {228, ipv4(ipGRE, "\x01\x01\x01\x00", "\xb0\x00"+be16(etherIP6)+be32(0)+be32(42)+be32(1)+v6)},
 		"vxlan":  {12, vxlan(42, ether(etherIP4, v4))},
 		"pppoe":  {1, ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v4))+be16(pppIP4)+v4)},
+		"ppp":    {9, "\xff\x03\x00\x21" + v4},
+		"hdlc":   {50, "\x0f\x00\x86\xdd" + v6},
+		"line":   {51, "\x11\x00" + be16(3) + be16(1+len(v6)) + "\x57" + v6},
 	} {
 		list[name] = Packet{Data: []byte(c.data), Length: len(c.data), Link: c.link}
 	}

@@ -159,36 +159,3 @@ func (d *LinkDecoder) vxlan(h *Headers) error {
 	}
 	return d.ethernet(h)
 }
-
-// pppoe decodes a PPPoE session, RFC 2516 section 4: version and type 1, code 1,
-// session 2, length 2, then the PPP protocol 2.
-func (d *LinkDecoder) pppoe(h *Headers) error {
-	b, err := h.at.need("pppoe", 8)
-	if err != nil {
-		return err
-	}
-	n := int(binary.BigEndian.Uint16(b[4:]))
-	if n < 2 {
-		return h.at.malformed("pppoe", "length", 4, "2 or more", n)
-	}
-	protocol := binary.BigEndian.Uint16(b[6:])
-	if protocol != pppIP4 && protocol != pppIP6 {
-		return nil
-	}
-	h.at.offset += 6
-	h.at.cut(n)
-	h.at.offset += 2
-	if err := h.enter(tunnelPPPoE, uint32(binary.BigEndian.Uint16(b[2:])), false); err != nil {
-		return err
-	}
-	if protocol == pppIP4 {
-		return d.ip4(h)
-	}
-	return d.ip6(h)
-}
-
-// The PPP protocols that are looked into.
-const (
-	pppIP4 = 0x0021
-	pppIP6 = 0x0057
-)

@@ -6,9 +6,13 @@ import "strconv"
 const (
 	LinkNull     LinkType = 0 // BSD loopback: the address family in the order of the host
 	LinkEthernet LinkType = 1
+	LinkPPP      LinkType = 9   // PPP, in HDLC-like framing or not
 	LinkRawBSD   LinkType = 12  // IP of either version, as most systems wrote it
 	LinkRawOpen  LinkType = 14  // the same, as OpenBSD wrote it
+	LinkPPPHDLC  LinkType = 50  // PPP in HDLC-like framing, or Cisco's HDLC
+	LinkPPPEther LinkType = 51  // PPPoE without Ethernet in front
 	LinkRaw      LinkType = 101 // the same, with the number that it was given
+	LinkCHDLC    LinkType = 104 // Cisco's HDLC
 	LinkLoop     LinkType = 108 // OpenBSD loopback: the address family in network order
 	LinkCooked   LinkType = 113 // the "any" device of Linux
 	LinkIPv4     LinkType = 228
@@ -27,7 +31,8 @@ func (t LinkType) String() string {
 // Supported reports whether packets of the link type can be decoded.
 func (t LinkType) Supported() bool {
 	switch t {
-	case LinkNull, LinkEthernet, LinkRawBSD, LinkRawOpen, LinkRaw, LinkLoop, LinkCooked, LinkIPv4, LinkIPv6, LinkCooked2:
+	case LinkNull, LinkEthernet, LinkPPP, LinkRawBSD, LinkRawOpen, LinkPPPHDLC, LinkPPPEther, LinkRaw, LinkCHDLC, LinkLoop,
+		LinkCooked, LinkIPv4, LinkIPv6, LinkCooked2:
 		return true
 	}
 	return false
@@ -45,17 +50,17 @@ func (t LinkType) name() string {
 		return "IEEE802_5"
 	case 8:
 		return "SLIP"
-	case 9:
+	case LinkPPP:
 		return "PPP"
 	case 10:
 		return "FDDI"
 	case LinkRawBSD, LinkRawOpen, LinkRaw:
 		return "RAW"
-	case 50:
+	case LinkPPPHDLC:
 		return "PPP_HDLC"
-	case 51:
+	case LinkPPPEther:
 		return "PPP_ETHER"
-	case 104:
+	case LinkCHDLC:
 		return "C_HDLC"
 	case 105:
 		return "IEEE802_11"
