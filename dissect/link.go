@@ -11,8 +11,8 @@ import (
 )
 
 // From the bytes of a packet to the payload of its segment or datagram. Here are
-// the link layers of networks; link_ppp.go has those of lines, and link_ip.go,
-// link_transport.go and link_tunnel.go go on.
+// the link layers of networks; link_ppp.go has those of lines and link_mpls.go labels.
+// link_ip.go, link_transport.go and link_tunnel.go go on.
 //
 // This runs once per packet and reads with encoding/binary, not wire.Reader: each
 // header is checked for length as a whole before a field of it is looked at.
@@ -266,6 +266,8 @@ const (
 	etherIP4     = 0x0800
 	etherVLAN    = 0x8100
 	etherIP6     = 0x86dd
+	etherMPLS    = 0x8847
+	etherMPLSAll = 0x8848 // to several
 	etherPPPoE   = 0x8864
 	etherQinQ    = 0x88a8
 	etherOldQinQ = 0x9100
@@ -317,7 +319,7 @@ func cookedType(n uint16) PacketType {
 // ether goes on with what an EtherType names, through any VLAN tags: tag 2,
 // EtherType 2.
 func (d *LinkDecoder) ether(h *Headers, t uint16) error {
-	for t == etherVLAN || t == etherQinQ || t == etherOldQinQ {
+	for isTag(t) {
 		h.EtherType = t
 		b, err := h.at.need("vlan", 4)
 		if err != nil {
@@ -336,9 +338,14 @@ func (d *LinkDecoder) ether(h *Headers, t uint16) error {
 		return d.ip6(h)
 	case etherPPPoE:
 		return d.pppoe(h)
+	case etherMPLS, etherMPLSAll:
+		return d.mpls(h)
 	}
 	return nil
 }
+
+// isTag reports whether an EtherType stands in front of a VLAN tag.
+func isTag(t uint16) bool { return t == etherVLAN || t == etherQinQ || t == etherOldQinQ }
 
 // loopback decodes the address family 4, in the order of the host that wrote the
 // file. Its number for IPv6 depends on the system, and some writers put an

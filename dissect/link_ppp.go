@@ -7,8 +7,10 @@ import "encoding/binary"
 // The PPP protocols that are looked into. Source:
 // https://www.iana.org/assignments/ppp-numbers.
 const (
-	pppIP4 = 0x0021
-	pppIP6 = 0x0057
+	pppIP4     = 0x0021
+	pppIP6     = 0x0057
+	pppMPLS    = 0x0281
+	pppMPLSAll = 0x0283
 )
 
 // ppp decodes PPP, RFC 1661 section 2: protocol 2, whose first byte is left out where
@@ -33,6 +35,8 @@ func (d *LinkDecoder) ppp(h *Headers) error {
 		return d.ip4(h)
 	case pppIP6:
 		return d.ip6(h)
+	case pppMPLS, pppMPLSAll:
+		return d.mpls(h)
 	}
 	return nil
 }

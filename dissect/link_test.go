@@ -35,6 +35,9 @@ func ipv4(protocol int, options, s string, fragment ...int) string {
 		"\x40" + string(rune(protocol)) + "\x00\x00" + addrA + addrB + options + s
 }
 
+// label makes a label of MPLS with class 5 and a time to live of 64: the last one where last is 1.
+func label(n, last int) string { return be32(n<<12 | 5<<9 | last<<8 | 64) }
+
 func ipv6(next int, s string) string {
 	return "\x60\x00\x00\x00" + be16(len(s)) + string(rune(next)) + "\x40" + wideA + wideB + s
 }
@@ -130,6 +133,13 @@ func TestLinkLayers(t *testing.T) {
 		"Cisco's HDLC in the place of PPP":    {50, "\x0f\x00\x08\x00" + v4},
 		"the same, to all":                    {50, "\x8f\x00\x86\xdd" + v6},
 		"Cisco's HDLC":                        {104, "\x0f\x00\x08\x00" + v4},
+		"MPLS":                                {1, ether(0x8847, label(16, 1)+v4)},
+		"MPLS with three labels":              {1, ether(0x8847, label(16, 0)+label(1, 0)+label(2, 1)+v6)},
+		"MPLS to several":                     {1, ether(0x8848, label(0, 1)+v4)},
+		"MPLS behind a VLAN tag":              {1, ether(0x8100, be16(7)+be16(0x8847)+label(16, 1)+v4)},
+		"cooked with MPLS":                    {113, sll + be16(0x8847) + label(16, 1) + v4},
+		"PPP with MPLS":                       {9, "\xff\x03\x02\x81" + label(16, 1) + v4},
+		"PPP with MPLS to several":            {50, "\x02\x83" + label(16, 1) + v6},
 		"PPPoE":                               {51, "\x11\x00" + be16(3) + be16(2+len(v4)) + "\x00\x21" + v4 + "pad"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -181,6 +191,19 @@ func TestNotIP(t *testing.T) {
 	}
 	if h := mustDecode(t, 9, "\xff\x03\xc0\x21lcp"); h.Content != NotIP || string(h.Payload) != "lcp" {
 		t.Errorf("got %+v", h)
+	}
+	for _, s := range []string{
+		"\x10\x00\x00\x21alarm", // the associated channel, RFC 5586
+		ether(etherIP4, "\x45"), // a pseudowire without a control word
+		be32(1) + ether(etherIP4, "\x60"),
+		be32(1) + ether(0x0806, "\x45"),
+		"\x00\x40\x00\x01" + ether(etherIP4, "\x45"), // a control word of something else, RFC 4385
+		be32(1) + macs,
+		be32(1) + macs + "\x81\x00\x00\x07",
+	} {
+		if h := mustDecode(t, 1, ether(0x8847, label(16, 1)+s)); h.Content != NotIP || string(h.Payload) != s || h.Tunnel != 0 {
+			t.Errorf("% x: got %+v", s, h)
+		}
 	}
 	if h := mustDecode(t, 51, "\x11\x09\x00\x00\x00\x00"); h.Content != NotIP || h.Tunnel != 0 { // it looks for a server
 		t.Errorf("got %+v", h)
@@ -382,6 +405,9 @@ func TestTunnels(t *testing.T) {
 		"VXLAN":              {ether(etherIP4, vxlan(42, ether(etherIP4, v4))), "vxlan 42"},
 		"PPPoE":              {ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v4))+be16(pppIP4)+v4) + "pad", "pppoe 3"},
 		"PPPoE with IPv6":    {ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v6))+be16(pppIP6)+v6) + "pad", "pppoe 3"},
+		"GRE with MPLS":      {ether(etherIP4, ipv4(ipGRE, "", "\x00\x00\x88\x47"+label(16, 1)+v4)), "gre"},
+		"a pseudowire":       {ether(0x8847, label(16, 0)+label(17, 1)+be32(9)+ether(etherIP4, v4)), "pseudowire"},
+		"one with VLAN tags": {ether(0x8847, label(17, 1)+be32(0)+ether(etherQinQ, be16(5)+be16(etherVLAN)+be16(7)+be16(etherIP6)+v6)), "pseudowire"},
 		"VXLAN in GRE":       {ether(etherIP4, ipv4(ipGRE, "", "\x00\x00"+be16(etherIP4)+vxlan(7, ether(etherIP4, v4)))), "vxlan 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -441,6 +467,11 @@ func TestMalformedHeaders(t *testing.T) {
 	for range maxTunnels + 1 {
 		deep = ipv4(ipIP4, "", deep)
 	}
+	wire := func(ip string) string { return label(16, 1) + be32(0) + ether(etherIP4, ip) }
+	wires := v4
+	for range maxTunnels / 2 {
+		wires = ipv4(ipGRE, "", "\x00\x00\x88\x47"+wire(wires))
+	}
 	for name, c := range map[string]struct {
 		link LinkType
 		data string
@@ -462,6 +493,9 @@ func TestMalformedHeaders(t *testing.T) {
 		"GRE without the key it promises": {101, ipv4(ipGRE, "", "\xb0\x00"+be16(etherIP4)), "gre/header at byte 20 of 24: want 16 bytes, 4 bytes left (malformed)"},
 		"GRE with source routes":          {101, ipv4(ipGRE, "", "\x40\x00"+be16(etherIP4)), "gre/flags at byte 20 of 24: want no source routes, got 16384 (malformed)"},
 		"PPPoE of length 1":               {1, ether(etherPPPoE, "\x11\x00\x00\x03\x00\x01\x00\x21"), "pppoe/length at byte 18 of 22: want 2 or more, got 1 (malformed)"},
+		"labels without an end":           {1, ether(0x8847, label(16, 0)+label(17, 0)+"\x00"), "mpls/header at byte 22 of 23: want 4 bytes, 1 byte left (malformed)"},
+		"nothing behind the labels":       {1, ether(0x8847, label(16, 1)), "mpls payload/header at byte 18 of 18: want 1 byte, 0 bytes left (malformed)"},
+		"pseudowires in pseudowires":      {1, ether(0x8847, wire(wires)), "tunnel/depth at byte 114 of 163: want at most 4, got 5 (malformed)"},
 		"PPP of one byte":                 {9, "\x21", "ppp/header at byte 0 of 1: want 2 bytes, 1 byte left (malformed)"},
 		"PPP that is only framed":         {50, "\xff\x03", "ppp/header at byte 2 of 2: want 2 bytes, 0 bytes left (malformed)"},
 		"Cisco's HDLC cut short":          {104, "\x0f\x00\x08", "hdlc/header at byte 0 of 3: want 4 bytes, 3 bytes left (malformed)"},
@@ -505,6 +539,8 @@ func seeds() map[string]Packet {
 		"gre":    {228, ipv4(ipGRE, "\x01\x01\x01\x00", "\xb0\x00"+be16(etherIP6)+be32(0)+be32(42)+be32(1)+v6)},
 		"vxlan":  {12, vxlan(42, ether(etherIP4, v4))},
 		"pppoe":  {1, ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v4))+be16(pppIP4)+v4)},
+		"mpls":   {1, ether(0x8847, label(16, 0)+label(17, 1)+v4)},
+		"wire":   {9, "\x02\x81" + label(17, 1) + be32(9) + ether(etherVLAN, be16(7)+be16(etherIP6)+v6)},
 		"ppp":    {9, "\xff\x03\x00\x21" + v4},
 		"hdlc":   {50, "\x0f\x00\x86\xdd" + v6},
 		"line":   {51, "\x11\x00" + be16(3) + be16(1+len(v6)) + "\x57" + v6},

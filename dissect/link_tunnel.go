@@ -22,6 +22,7 @@ type Tunnel uint64
 const (
 	tunnelIP = iota + 1
 	tunnelGRE
+	tunnelPseudowire
 	tunnelVXLAN
 	tunnelPPPoE
 )
@@ -33,7 +34,7 @@ func (t Tunnel) String() string {
 	if kind > tunnelPPPoE {
 		return "tunnel(" + strconv.FormatUint(uint64(t), 16) + ")"
 	}
-	name := [...]string{"", "ip-in-ip", "gre", "vxlan", "pppoe"}[kind]
+	name := [...]string{"", "ip-in-ip", "gre", "pseudowire", "vxlan", "pppoe"}[kind]
 	if number := uint32(t); number != 0 || kind >= tunnelVXLAN {
 		name += " " + strconv.FormatUint(uint64(number), 10)
 	}
@@ -88,8 +89,21 @@ func (d *LinkDecoder) ipInIP(h *Headers, protocol uint8) error {
 	return d.ip6(h)
 }
 
-// The protocols in GRE beside IP.
-const etherBridged = 0x6558 // Ethernet
+// etherBridged is the EtherType that stands for Ethernet in a tunnel.
+const etherBridged = 0x6558
+
+// carried reports whether a tunnel's EtherType names something that is looked into.
+func carried(t uint16) bool {
+	return t == etherIP4 || t == etherIP6 || t == etherBridged || t == etherMPLS || t == etherMPLSAll
+}
+
+// inner goes on with what a tunnel's EtherType names.
+func (d *LinkDecoder) inner(h *Headers, t uint16) error {
+	if t == etherBridged {
+		return d.ethernet(h)
+	}
+	return d.ether(h, t)
+}
 
 // gre decodes GRE, RFC 2784 and RFC 2890:
 //
@@ -99,15 +113,14 @@ const etherBridged = 0x6558 // Ethernet
 //	..  key              4, if its flag is set
 //	..  sequence         4, if its flag is set
 //
-// Version 1 carries PPP and is left alone, as is any EtherType but those of IP
-// and Ethernet.
+// Version 1 carries PPP and is left alone, as is what is not carried.
 func (d *LinkDecoder) gre(h *Headers) error {
 	b, err := h.at.need("gre", 4)
 	if err != nil {
 		return err
 	}
 	flags, t := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
-	if flags&0x0007 != 0 || t != etherIP4 && t != etherIP6 && t != etherBridged {
+	if flags&0x0007 != 0 || !carried(t) {
 		return nil
 	}
 	if flags&0x4000 != 0 { // source routes, RFC 1701, which RFC 2784 has receivers discard
@@ -137,10 +150,7 @@ func (d *LinkDecoder) gre(h *Headers) error {
 	if err := h.enter(tunnelGRE, key, true); err != nil {
 		return err
 	}
-	if t == etherBridged {
-		return d.ethernet(h)
-	}
-	return d.ether(h, t)
+	return d.inner(h, t)
 }
 
 // vxlanPort is the one that VXLAN was given. It is a game's too, if the user says so.
