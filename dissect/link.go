@@ -63,7 +63,7 @@ type Passage struct {
 // the fields of the link layer.
 type Headers struct {
 	Content   Content
-	EtherType uint16 // of what the link layer carries; 0 where that is known to be IP
+	EtherType uint16 // of what the link layer carries; 0 where it names that by another number
 
 	// Link layer.
 	PacketType PacketType
@@ -273,14 +273,21 @@ const (
 	etherOldQinQ = 0x9100
 )
 
-// ethernet decodes destination 6, source 6, EtherType 2.
+// leastEtherType is the lowest EtherType: what is below it is a length, IEEE 802.3.
+const leastEtherType = 0x0600
+
+// ethernet decodes destination 6, source 6, EtherType or length 2.
 func (d *LinkDecoder) ethernet(h *Headers) error {
 	b := h.at.rest()
 	if len(b) < 14 {
 		return h.at.short("ethernet", 14)
 	}
 	h.at.offset += 14
-	return d.ether(h, binary.BigEndian.Uint16(b[12:]))
+	t := binary.BigEndian.Uint16(b[12:])
+	if t < leastEtherType {
+		return d.ieee(h, t)
+	}
+	return d.ether(h, t)
 }
 
 // cooked decodes packet type 2, hardware type 2, address length 2, address 8,
@@ -292,7 +299,7 @@ func (d *LinkDecoder) cooked(h *Headers) error {
 	}
 	h.at.offset += 16
 	h.PacketType = cookedType(binary.BigEndian.Uint16(b))
-	return d.ether(h, binary.BigEndian.Uint16(b[14:]))
+	return d.linux(h, binary.BigEndian.Uint16(b[14:]))
 }
 
 // cooked2 decodes EtherType 2, reserved 2, interface index 4, hardware type 2,
@@ -305,7 +312,7 @@ func (d *LinkDecoder) cooked2(h *Headers) error {
 	h.at.offset += 20
 	h.PacketType = cookedType(uint16(b[10]))
 	h.Interface = int(binary.BigEndian.Uint32(b[4:]))
-	return d.ether(h, binary.BigEndian.Uint16(b))
+	return d.linux(h, binary.BigEndian.Uint16(b))
 }
 
 // cookedType returns the packet type for its number on the wire.
@@ -316,8 +323,17 @@ func cookedType(n uint16) PacketType {
 	return PacketType(n + 1)
 }
 
+// linux goes on with what an EtherType names or, below those, a number of Linux, of
+// which 4 is for IEEE 802.2. Source: https://www.tcpdump.org/linktypes/LINKTYPE_LINUX_SLL.html.
+func (d *LinkDecoder) linux(h *Headers, t uint16) error {
+	if t == 4 {
+		return d.llc(h)
+	}
+	return d.ether(h, t)
+}
+
 // ether goes on with what an EtherType names, through any VLAN tags: tag 2,
-// EtherType 2.
+// EtherType or length 2.
 func (d *LinkDecoder) ether(h *Headers, t uint16) error {
 	for isTag(t) {
 		h.EtherType = t
@@ -328,7 +344,9 @@ func (d *LinkDecoder) ether(h *Headers, t uint16) error {
 		h.at.offset += 4
 		h.VLAN = binary.BigEndian.Uint16(b) & 0x0fff
 		h.Tags++
-		t = binary.BigEndian.Uint16(b[2:])
+		if t = binary.BigEndian.Uint16(b[2:]); t < leastEtherType {
+			return d.ieee(h, t)
+		}
 	}
 	h.EtherType = t
 	switch t {
@@ -342,6 +360,28 @@ func (d *LinkDecoder) ether(h *Headers, t uint16) error {
 		return d.mpls(h)
 	}
 	return nil
+}
+
+// ieee goes on with what has a length in the place of an EtherType: IEEE 802.2. What is
+// behind it is padding.
+func (d *LinkDecoder) ieee(h *Headers, length uint16) error {
+	h.EtherType = 0
+	h.at.cut(min(int(length), h.at.left()))
+	return d.llc(h)
+}
+
+// llc decodes IEEE 802.2 as RFC 1042 has it: addresses 0xaa 0xaa, control 3, and an
+// organization 3 of zeros that says that an EtherType 2 follows. Others are not looked into.
+func (d *LinkDecoder) llc(h *Headers) error {
+	b, err := h.at.need("llc", 3)
+	if err != nil || b[0] != 0xaa || b[1] != 0xaa || b[2] != 0x03 {
+		return err
+	}
+	if b, err = h.at.need("snap", 8); err != nil || b[3]|b[4]|b[5] != 0 {
+		return err
+	}
+	h.at.offset += 8
+	return d.ether(h, binary.BigEndian.Uint16(b[6:]))
 }
 
 // isTag reports whether an EtherType stands in front of a VLAN tag.

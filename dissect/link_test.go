@@ -35,6 +35,9 @@ func ipv4(protocol int, options, s string, fragment ...int) string {
 		"\x40" + string(rune(protocol)) + "\x00\x00" + addrA + addrB + options + s
 }
 
+// snap is what stands in front of an EtherType in IEEE 802.2.
+const snap = "\xaa\xaa\x03\x00\x00\x00"
+
 // label makes a label of MPLS with class 5 and a time to live of 64: the last one where last is 1.
 func label(n, last int) string { return be32(n<<12 | 5<<9 | last<<8 | 64) }
 
@@ -133,6 +136,12 @@ func TestLinkLayers(t *testing.T) {
 		"Cisco's HDLC in the place of PPP":    {50, "\x0f\x00\x08\x00" + v4},
 		"the same, to all":                    {50, "\x8f\x00\x86\xdd" + v6},
 		"Cisco's HDLC":                        {104, "\x0f\x00\x08\x00" + v4},
+		"802.3":                               {1, ether(8+len(v4), snap+be16(etherIP4)+v4) + "pad"},
+		"802.3 with IPv6":                     {1, ether(8+len(v6), snap+be16(etherIP6)+v6)},
+		"802.3 behind a VLAN tag":             {1, ether(etherVLAN, be16(7)+be16(8+len(v4))+snap+be16(etherIP4)+v4)},
+		"802.3 with a VLAN tag in it":         {1, ether(12+len(v4), snap+be16(etherVLAN)+be16(7)+be16(etherIP4)+v4)},
+		"cooked with 802.2":                   {113, sll + be16(4) + snap + be16(etherIP4) + v4},
+		"cooked v2 with 802.2":                {276, be16(4) + sll2 + snap + be16(etherIP6) + v6},
 		"MPLS":                                {1, ether(0x8847, label(16, 1)+v4)},
 		"MPLS with three labels":              {1, ether(0x8847, label(16, 0)+label(1, 0)+label(2, 1)+v6)},
 		"MPLS to several":                     {1, ether(0x8848, label(0, 1)+v4)},
@@ -205,6 +214,22 @@ func TestNotIP(t *testing.T) {
 			t.Errorf("% x: got %+v", s, h)
 		}
 	}
+	for _, s := range []string{
+		"\x42\x42\x03spanning tree",
+		"\xff\xffIPX", // as Novell had it, without 802.2
+		"\xaa\xaa\x03\x00\x00\x0c\x20\x00of another organization",
+	} {
+		if h := mustDecode(t, 1, ether(len(s), s)+"padding"); h.Content != NotIP || h.EtherType != 0 || string(h.Payload) != s {
+			t.Errorf("%q: got %+v", s, h)
+		}
+	}
+	// Lengths stand where a frame has them, and nowhere else.
+	if h := mustDecode(t, 1, ether(10, snap+be16(2)+"??")); h.Content != NotIP || h.EtherType != 2 || string(h.Payload) != "??" {
+		t.Errorf("got %+v", h)
+	}
+	if h := mustDecode(t, 113, "\x00\x04\x00\x01\x00\x06"+macs[:8]+be16(1)+"\xff\xffIPX"); h.Content != NotIP || h.EtherType != 1 || string(h.Payload) != "\xff\xffIPX" {
+		t.Errorf("got %+v", h)
+	}
 	if h := mustDecode(t, 51, "\x11\x09\x00\x00\x00\x00"); h.Content != NotIP || h.Tunnel != 0 { // it looks for a server
 		t.Errorf("got %+v", h)
 	}
@@ -226,6 +251,8 @@ func TestTCP(t *testing.T) {
 
 // B49: what the link layer pads is not payload.
 func TestPaddingIsNotPayload(t *testing.T) {
+	presumed := ipv4(ipUDP, "", udp(1, 2, "abc"))
+	presumed = presumed[:2] + "\x00\x00" + presumed[4:] // only 802.3 says how long it is
 	for name, c := range map[string]struct {
 		data string
 		want string
@@ -233,6 +260,7 @@ func TestPaddingIsNotPayload(t *testing.T) {
 		"a bare acknowledgement": {ether(etherIP4, ipv4(ipTCP, "", tcp("", ""))) + "padpad", ""},
 		"a short datagram":       {ether(etherIP4, ipv4(ipUDP, "", udp(1, 2, "abc"))) + "padding, padding", "abc"},
 		"IPv6 with a trailer":    {ether(etherIP6, ipv6(ipUDP, udp(1, 2, "abc"))) + "fcs!", "abc"},
+		"IPv4 of no length":      {ether(8+28+3, snap+be16(etherIP4)+presumed) + "padpad", "abc"},
 		"IPv6 without a payload": {ether(etherIP6, ipv6(ipNothing, "")) + "padpad", ""},
 	} {
 		if h := mustDecode(t, 1, c.data); string(h.Payload) != c.want || h.PayloadLength != len(c.want) {
@@ -493,6 +521,8 @@ func TestMalformedHeaders(t *testing.T) {
 		"GRE without the key it promises": {101, ipv4(ipGRE, "", "\xb0\x00"+be16(etherIP4)), "gre/header at byte 20 of 24: want 16 bytes, 4 bytes left (malformed)"},
 		"GRE with source routes":          {101, ipv4(ipGRE, "", "\x40\x00"+be16(etherIP4)), "gre/flags at byte 20 of 24: want no source routes, got 16384 (malformed)"},
 		"PPPoE of length 1":               {1, ether(etherPPPoE, "\x11\x00\x00\x03\x00\x01\x00\x21"), "pppoe/length at byte 18 of 22: want 2 or more, got 1 (malformed)"},
+		"802.3 of length 2":               {1, ether(2, "\xaa\xaa\x03\x00"), "llc/header at byte 14 of 16: want 3 bytes, 2 bytes left (malformed)"},
+		"802.3 longer than its frame":     {1, ether(100, snap), "snap/header at byte 14 of 20: want 8 bytes, 6 bytes left (malformed)"},
 		"labels without an end":           {1, ether(0x8847, label(16, 0)+label(17, 0)+"\x00"), "mpls/header at byte 22 of 23: want 4 bytes, 1 byte left (malformed)"},
 		"nothing behind the labels":       {1, ether(0x8847, label(16, 1)), "mpls payload/header at byte 18 of 18: want 1 byte, 0 bytes left (malformed)"},
 		"pseudowires in pseudowires":      {1, ether(0x8847, wire(wires)), "tunnel/depth at byte 114 of 163: want at most 4, got 5 (malformed)"},
@@ -539,6 +569,8 @@ func seeds() map[string]Packet {
 		"gre":    {228, ipv4(ipGRE, "\x01\x01\x01\x00", "\xb0\x00"+be16(etherIP6)+be32(0)+be32(42)+be32(1)+v6)},
 		"vxlan":  {12, vxlan(42, ether(etherIP4, v4))},
 		"pppoe":  {1, ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v4))+be16(pppIP4)+v4)},
+		"snap":   {1, ether(8+len(v6), snap+be16(etherIP6)+v6)},
+		"tagged": {1, ether(etherQinQ, be16(5)+be16(12+len(v4))+snap+be16(etherVLAN)+be16(7)+be16(etherIP4)+v4)},
 		"mpls":   {1, ether(0x8847, label(16, 0)+label(17, 1)+v4)},
 		"wire":   {9, "\x02\x81" + label(17, 1) + be32(9) + ether(etherVLAN, be16(7)+be16(etherIP6)+v6)},
 		"ppp":    {9, "\xff\x03\x00\x21" + v4},
