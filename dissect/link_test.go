@@ -420,23 +420,33 @@ func vxlan(network int, s string) string {
 	return ipv4(ipUDP, "", udp(40000, vxlanPort, "\x08\x00\x00\x00"+be32(network<<8)+s))
 }
 
+// geneve makes a datagram of version 0 with options, for network 42.
+func geneve(t int, options, s string) string {
+	return ipv4(ipUDP, "", udp(40000, 6081, string(rune(len(options)/4))+"\x00"+be16(t)+be32(42<<8)+options+s))
+}
+
 // B61: the inner flow counts, and tells which tunnel it came through.
 func TestTunnels(t *testing.T) {
 	v4, v6 := ipv4(ipUDP, "", game), ipv6(ipUDP, game)
 	for name, c := range map[string]struct{ data, want string }{
-		"IPv4 in IPv4":       {ether(etherIP4, ipv4(ipIP4, "", v4)), "ip-in-ip"},
-		"IPv6 in IPv4":       {ether(etherIP4, ipv4(ipIP6, "", v6)), "ip-in-ip"},
-		"IPv4 in IPv6":       {ether(etherIP6, ipv6(ipIP4, v4)), "ip-in-ip"},
-		"GRE":                {ether(etherIP4, ipv4(ipGRE, "", "\x00\x00"+be16(etherIP4)+v4)), "gre"},
-		"GRE with all of it": {ether(etherIP4, ipv4(ipGRE, "", "\xb0\x00"+be16(etherIP6)+be32(0)+be32(42)+be32(1)+v6)), "gre 42"},
-		"GRE with Ethernet":  {ether(etherIP4, ipv4(ipGRE, "", "\x20\x00"+be16(etherBridged)+be32(9)+ether(etherIP4, v4))), "gre 9"},
-		"VXLAN":              {ether(etherIP4, vxlan(42, ether(etherIP4, v4))), "vxlan 42"},
-		"PPPoE":              {ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v4))+be16(pppIP4)+v4) + "pad", "pppoe 3"},
-		"PPPoE with IPv6":    {ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v6))+be16(pppIP6)+v6) + "pad", "pppoe 3"},
-		"GRE with MPLS":      {ether(etherIP4, ipv4(ipGRE, "", "\x00\x00\x88\x47"+label(16, 1)+v4)), "gre"},
-		"a pseudowire":       {ether(0x8847, label(16, 0)+label(17, 1)+be32(9)+ether(etherIP4, v4)), "pseudowire"},
-		"one with VLAN tags": {ether(0x8847, label(17, 1)+be32(0)+ether(etherQinQ, be16(5)+be16(etherVLAN)+be16(7)+be16(etherIP6)+v6)), "pseudowire"},
-		"VXLAN in GRE":       {ether(etherIP4, ipv4(ipGRE, "", "\x00\x00"+be16(etherIP4)+vxlan(7, ether(etherIP4, v4)))), "vxlan 7"},
+		"IPv4 in IPv4":        {ether(etherIP4, ipv4(ipIP4, "", v4)), "ip-in-ip"},
+		"IPv6 in IPv4":        {ether(etherIP4, ipv4(ipIP6, "", v6)), "ip-in-ip"},
+		"IPv4 in IPv6":        {ether(etherIP6, ipv6(ipIP4, v4)), "ip-in-ip"},
+		"GRE":                 {ether(etherIP4, ipv4(ipGRE, "", "\x00\x00"+be16(etherIP4)+v4)), "gre"},
+		"GRE with all of it":  {ether(etherIP4, ipv4(ipGRE, "", "\xb0\x00"+be16(etherIP6)+be32(0)+be32(42)+be32(1)+v6)), "gre 42"},
+		"GRE with Ethernet":   {ether(etherIP4, ipv4(ipGRE, "", "\x20\x00"+be16(etherBridged)+be32(9)+ether(etherIP4, v4))), "gre 9"},
+		"VXLAN":               {ether(etherIP4, vxlan(42, ether(etherIP4, v4))), "vxlan 42"},
+		"PPPoE":               {ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v4))+be16(pppIP4)+v4) + "pad", "pppoe 3"},
+		"PPPoE with IPv6":     {ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v6))+be16(pppIP6)+v6) + "pad", "pppoe 3"},
+		"GRE with MPLS":       {ether(etherIP4, ipv4(ipGRE, "", "\x00\x00\x88\x47"+label(16, 1)+v4)), "gre"},
+		"a pseudowire":        {ether(0x8847, label(16, 0)+label(17, 1)+be32(9)+ether(etherIP4, v4)), "pseudowire"},
+		"one with VLAN tags":  {ether(0x8847, label(17, 1)+be32(0)+ether(etherQinQ, be16(5)+be16(etherVLAN)+be16(7)+be16(etherIP6)+v6)), "pseudowire"},
+		"Geneve":              {ether(etherIP4, geneve(0x6558, "", ether(etherIP4, v4))), "geneve 42"},
+		"Geneve with options": {ether(etherIP4, geneve(0x6558, "\x01\x02\x80\x01data", ether(etherIP6, v6))), "geneve 42"},
+		"Geneve with IPv4":    {ether(etherIP4, geneve(0x0800, "", v4)), "geneve 42"},
+		"Geneve with IPv6":    {ether(etherIP4, geneve(0x86dd, "", v6)), "geneve 42"},
+		"Geneve with MPLS":    {ether(etherIP4, geneve(0x8847, "", label(16, 1)+v4)), "geneve 42"},
+		"VXLAN in GRE":        {ether(etherIP4, ipv4(ipGRE, "", "\x00\x00"+be16(etherIP4)+vxlan(7, ether(etherIP4, v4)))), "vxlan 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := mustDecode(t, 1, c.data)
@@ -472,12 +482,25 @@ func TestTunnelKeys(t *testing.T) {
 }
 
 // B62: a port of ours is ours; and what does not look like VXLAN is a datagram.
-func TestVXLANIsNotGuessed(t *testing.T) {
-	packet := &Packet{Data: []byte(vxlan(42, ether(etherIP4, ipv4(ipUDP, "", game)))), Link: 101}
-	d := LinkDecoder{Owned: func(port uint16) bool { return port == vxlanPort }}
-	var h Headers
-	if err := d.Decode(&h, packet); err != nil || h.DstPort != vxlanPort || h.Tunnel != 0 {
-		t.Errorf("got %v to %v, %v", h.Source(), h.Destination(), err)
+func TestTunnelsAreNotGuessed(t *testing.T) {
+	inner := ether(etherIP4, ipv4(ipUDP, "", game))
+	for owned, packet := range map[uint16]string{4789: vxlan(42, inner), 6081: geneve(0x6558, "", inner), 40000: geneve(0x6558, "", inner)} {
+		d := LinkDecoder{Owned: func(port uint16) bool { return port == owned }}
+		var h Headers
+		if err := d.Decode(&h, &Packet{Data: []byte(packet), Link: 101}); err != nil || h.SrcPort != 40000 || h.Tunnel != 0 {
+			t.Errorf("got %v to %v, %v", h.Source(), h.Destination(), err)
+		}
+	}
+	for _, s := range []string{
+		"\x40\x00\x65\x58\x00\x00\x2a\x00" + inner, // another version
+		"\x00\x01\x65\x58\x00\x00\x2a\x00" + inner, // reserved bits
+		"\x00\x00\x65\x58\x00\x00\x2a\x01" + inner,
+		"\x00\x00\x08\x06\x00\x00\x2a\x00arp",
+		"\x00\x00\x65\x58\x00\x00\x2a",
+	} {
+		if h := mustDecode(t, 101, ipv4(ipUDP, "", udp(40000, 6081, s))); string(h.Payload) != s || h.Tunnel != 0 {
+			t.Errorf("% x: got %+v", s, h)
+		}
 	}
 	for _, port := range []int{53, 123, 1812, 2152, 4789, 5060, 6081} {
 		h := mustDecode(t, 101, ipv4(ipUDP, "", udp(50111, port, "payload")))
@@ -529,6 +552,7 @@ func TestMalformedHeaders(t *testing.T) {
 		"PPP of one byte":                 {9, "\x21", "ppp/header at byte 0 of 1: want 2 bytes, 1 byte left (malformed)"},
 		"PPP that is only framed":         {50, "\xff\x03", "ppp/header at byte 2 of 2: want 2 bytes, 0 bytes left (malformed)"},
 		"Cisco's HDLC cut short":          {104, "\x0f\x00\x08", "hdlc/header at byte 0 of 3: want 4 bytes, 3 bytes left (malformed)"},
+		"Geneve of cut options":           {101, ipv4(ipUDP, "", udp(40000, 6081, "\x3f\x00\x65\x58\x00\x00\x2a\x00")), "geneve/header at byte 28 of 36: want 260 bytes, 8 bytes left (malformed)"},
 		"too many tunnels":                {101, deep, "tunnel/depth at byte 100 of 135: want at most 4, got 5 (malformed)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -568,6 +592,7 @@ func seeds() map[string]Packet {
 		"icmp6":  {101, ipv6(ipICMP6, "\x01\x04\x00\x00\x00\x00\x00\x00"+v6)},
 		"gre":    {228, ipv4(ipGRE, "\x01\x01\x01\x00", "\xb0\x00"+be16(etherIP6)+be32(0)+be32(42)+be32(1)+v6)},
 		"vxlan":  {12, vxlan(42, ether(etherIP4, v4))},
+		"geneve": {1, ether(etherIP4, geneve(0x6558, "\x01\x02\x80\x01data", ether(etherIP6, v6)))},
 		"pppoe":  {1, ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v4))+be16(pppIP4)+v4)},
 		"snap":   {1, ether(8+len(v6), snap+be16(etherIP6)+v6)},
 		"tagged": {1, ether(etherQinQ, be16(5)+be16(12+len(v4))+snap+be16(etherVLAN)+be16(7)+be16(etherIP4)+v4)},

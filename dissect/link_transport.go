@@ -101,10 +101,13 @@ func (d *LinkDecoder) udp(h *Headers) error {
 	h.covered(b[:min(n, len(b))], n)
 	h.at.sum(udpSum)
 	h.at.offset += 8
-	if h.DstPort == vxlanPort && !d.owned(h.SrcPort) && !d.owned(h.DstPort) {
+	switch p := h.DstPort; {
+	case p != vxlanPort && p != genevePort || d.owned(h.SrcPort) || d.owned(p):
+		return nil
+	case p == vxlanPort:
 		return d.vxlan(h)
 	}
-	return nil
+	return d.geneve(h)
 }
 
 // covered notes what a transport's checksum covers, unless the capture has cut it.

@@ -25,16 +25,17 @@ const (
 	tunnelPseudowire
 	tunnelVXLAN
 	tunnelPPPoE
+	tunnelGeneve
 )
 
 // String returns the kind of the innermost tunnel and its number where it has one:
 // "vxlan 42", "ip-in-ip"; "" for none.
 func (t Tunnel) String() string {
 	kind := t >> 56
-	if kind > tunnelPPPoE {
+	if kind > tunnelGeneve {
 		return "tunnel(" + strconv.FormatUint(uint64(t), 16) + ")"
 	}
-	name := [...]string{"", "ip-in-ip", "gre", "pseudowire", "vxlan", "pppoe"}[kind]
+	name := [...]string{"", "ip-in-ip", "gre", "pseudowire", "vxlan", "pppoe", "geneve"}[kind]
 	if number := uint32(t); number != 0 || kind >= tunnelVXLAN {
 		name += " " + strconv.FormatUint(uint64(number), 10)
 	}
@@ -153,8 +154,11 @@ func (d *LinkDecoder) gre(h *Headers) error {
 	return d.inner(h, t)
 }
 
-// vxlanPort is the one that VXLAN was given. It is a game's too, if the user says so.
-const vxlanPort = 4789
+// The ports that tunnels were given. They are a game's too, if the user says so.
+const (
+	vxlanPort  = 4789
+	genevePort = 6081
+)
 
 // vxlan decodes VXLAN, RFC 7348 section 5: flags 1, reserved 3, network 3,
 // reserved 1, then Ethernet. A datagram that does not begin like that is a datagram.
@@ -168,4 +172,33 @@ func (d *LinkDecoder) vxlan(h *Headers) error {
 		return err
 	}
 	return d.ethernet(h)
+}
+
+// geneve decodes Geneve, RFC 8926 section 3.4:
+//
+//	0   version, options' length   2 bits + 6 bits, the length in 4 bytes
+//	1   flags, reserved            2 bits + 6 bits
+//	2   EtherType                  2
+//	4   network, reserved          3 + 1
+//	8   options
+//
+// A datagram that does not begin like that is a datagram.
+func (d *LinkDecoder) geneve(h *Headers) error {
+	b := h.at.rest()
+	if len(b) < 8 || b[0]>>6 != 0 || b[1]&0x3f|b[7] != 0 {
+		return nil
+	}
+	t := binary.BigEndian.Uint16(b[2:])
+	if !carried(t) {
+		return nil
+	}
+	header := 8 + 4*int(b[0]&0x3f)
+	if len(b) < header {
+		return h.at.short("geneve", header)
+	}
+	h.at.offset += header
+	if err := h.enter(tunnelGeneve, binary.BigEndian.Uint32(b[4:])>>8, false); err != nil {
+		return err
+	}
+	return d.inner(h, t)
 }
