@@ -11,8 +11,8 @@ import (
 )
 
 // From the bytes of a packet to the payload of its segment or datagram. Here are
-// the link layers of networks; link_ppp.go has those of lines and link_mpls.go labels.
-// link_ip.go, link_transport.go and link_tunnel.go go on.
+// the link layers of networks; link_ppp.go has those of lines, link_mpls.go labels,
+// link_host.go what hosts put in front of what they capture. link_ip.go, link_transport.go and link_tunnel.go go on.
 //
 // This runs once per packet and reads with encoding/binary, not wire.Reader: each
 // header is checked for length as a whole before a field of it is looked at.
@@ -49,7 +49,8 @@ func (t PacketType) String() string {
 	return [...]string{"", "in", "broadcast", "multicast", "other host", "out"}[t]
 }
 
-// Passage is how a packet passed the host that captured it, as cooked captures tell.
+// Passage is how a packet passed the host that captured it, as captures of a host's own
+// kind of link tell: cooked ones and those of NFLOG and PKTAP.
 type Passage struct {
 	Type      PacketType
 	Presumed  bool // the length of its IP packet is that of the packet
@@ -257,6 +258,12 @@ func (d *LinkDecoder) link(h *Headers, t LinkType) error {
 		return d.cisco(h)
 	case LinkPPPEther:
 		return d.pppoe(h)
+	case LinkNFLOG:
+		return d.nflog(h)
+	case LinkPKTAP:
+		return d.pktap(h)
+	case LinkPPI:
+		return d.ppi(h)
 	}
 	return &UnsupportedLinkError{Link: t}
 }

@@ -14,6 +14,8 @@ import (
 // All checksums are 0, which nobody minds (B52).
 
 func be16(v int) string { return string(binary.BigEndian.AppendUint16(nil, uint16(v))) }
+func le16(v int) string { return string(binary.LittleEndian.AppendUint16(nil, uint16(v))) }
+func le32(v int) string { return string(binary.LittleEndian.AppendUint32(nil, uint32(v))) }
 func be32(v int) string { return string(binary.BigEndian.AppendUint32(nil, uint32(v))) }
 
 const (
@@ -34,6 +36,24 @@ func ipv4(protocol int, options, s string, fragment ...int) string {
 	return string(rune(0x40|n/4)) + "\x00" + be16(n+len(s)) + be16(fragment[0]) + be16(fragment[1]) +
 		"\x40" + string(rune(protocol)) + "\x00\x00" + addrA + addrB + options + s
 }
+
+// tlv makes a note of netfilter, its numbers in the order of a little-endian host.
+func tlv(kind int, value string) string {
+	return le16(4+len(value)) + le16(kind) + value + strings.Repeat("\x00", -len(value)&3)
+}
+
+// swapped makes one of a big-endian host.
+func swapped(kind int, value string) string {
+	return be16(4+len(value)) + be16(kind) + value + strings.Repeat("\x00", -len(value)&3)
+}
+
+// pktap makes what macOS tells of a packet, with nothing in most of it.
+func pktap(next, link, flags int, s string) string {
+	return le32(108) + le32(next) + le32(link) + "en0" + strings.Repeat("\x00", 21) + le32(flags) + strings.Repeat("\x00", 68) + s
+}
+
+// ppi makes notes of 4 bytes in front of a packet.
+func ppi(link int, s string) string { return "\x00\x00" + le16(12) + le32(link) + "note" + s }
 
 // snap is what stands in front of an EtherType in IEEE 802.2.
 const snap = "\xaa\xaa\x03\x00\x00\x00"
@@ -142,6 +162,13 @@ func TestLinkLayers(t *testing.T) {
 		"802.3 with a VLAN tag in it":         {1, ether(12+len(v4), snap+be16(etherVLAN)+be16(7)+be16(etherIP4)+v4)},
 		"cooked with 802.2":                   {113, sll + be16(4) + snap + be16(etherIP4) + v4},
 		"cooked v2 with 802.2":                {276, be16(4) + sll2 + snap + be16(etherIP6) + v6},
+		"NFLOG":                               {239, "\x02\x00\x00\x05" + tlv(1, "\x08\x00\x01\x00") + tlv(10, "a prefix\x00") + tlv(9, v4)},
+		"NFLOG with IPv6":                     {239, "\x0a\x00\x00\x05" + tlv(9, v6+"pad") + tlv(0x8012, "conntrack")},
+		"NFLOG, big-endian":                   {239, "\x02\x00\x00\x05" + swapped(1, "\x08\x00\x01\x00") + swapped(10, "p\x00") + swapped(9, v4)},
+		"PKTAP with Ethernet":                 {258, pktap(1, 1, 2, ether(etherIP4, v4))},
+		"PKTAP with loopback":                 {258, pktap(1, 0, 1, "\x1e\x00\x00\x00"+v6)},
+		"PKTAP with raw IP":                   {258, pktap(1, 12, 0, v4)},
+		"PPI":                                 {192, ppi(1, ether(etherIP6, v6))},
 		"MPLS":                                {1, ether(0x8847, label(16, 1)+v4)},
 		"MPLS with three labels":              {1, ether(0x8847, label(16, 0)+label(1, 0)+label(2, 1)+v6)},
 		"MPLS to several":                     {1, ether(0x8848, label(0, 1)+v4)},
@@ -167,6 +194,44 @@ func TestLinkLayers(t *testing.T) {
 				t.Errorf("link type %s decodes and is not called supported", c.link)
 			}
 		})
+	}
+}
+
+// B46: which way a packet passed the host, where its link layer tells, also in a tunnel.
+func TestPassages(t *testing.T) {
+	v4 := ipv4(ipUDP, "", game)
+	in, out := tlv(4, be32(2)), tlv(5, be32(3))
+	log := func(notes string) string { return "\x02\x00\x00\x00" + tlv(1, "\x08\x00\x01\x00") + notes + tlv(9, v4) }
+	for name, c := range map[string]struct {
+		link LinkType
+		data string
+		want Passage
+	}{
+		"NFLOG, received":          {239, log(in), Passage{Type: Incoming, Interface: 2}},
+		"NFLOG, sent":              {239, log(out), Passage{Type: Outgoing, Interface: 3}},
+		"NFLOG, on its way":        {239, log(in + out), Passage{Type: Outgoing, Interface: 3}},
+		"NFLOG, behind a bridge":   {239, log(tlv(6, be32(7)) + in), Passage{Type: Incoming, Interface: 2}},
+		"NFLOG, nothing said":      {239, log(""), Passage{}},
+		"NFLOG, an index of bytes": {239, log(tlv(4, "\x02")), Passage{}},
+		"PKTAP, received":          {258, pktap(1, 101, 1, v4), Passage{Type: Incoming}},
+		"PKTAP, sent":              {258, pktap(1, 101, 2, v4), Passage{Type: Outgoing}},
+		"PKTAP, sent in a tunnel":  {258, pktap(1, 101, 2, vxlan(1, ether(etherIP4, v4))), Passage{Type: Outgoing}},
+		"PKTAP, nothing said":      {258, pktap(1, 101, 0x40, v4), Passage{}},
+	} {
+		h := mustDecode(t, c.link, c.data)
+		if wantGame(t, h); h.Passage() != c.want {
+			t.Errorf("%s: got %+v", name, h.Passage())
+		}
+	}
+}
+
+// What is noted in front of a packet may be of any link type.
+func TestUnsupportedBehindNotes(t *testing.T) {
+	for link, data := range map[LinkType]string{192: ppi(105, "data"), 258: pktap(1, 105, 0, "data")} {
+		h, err := decode(link, data)
+		if err == nil || err.Error() != "link type 105 (IEEE802_11) is not supported" || string(h.Payload) != "data" {
+			t.Errorf("got %v, payload %q", err, h.Payload)
+		}
 	}
 }
 
@@ -228,6 +293,17 @@ func TestNotIP(t *testing.T) {
 		t.Errorf("got %+v", h)
 	}
 	if h := mustDecode(t, 113, "\x00\x04\x00\x01\x00\x06"+macs[:8]+be16(1)+"\xff\xffIPX"); h.Content != NotIP || h.EtherType != 1 || string(h.Payload) != "\xff\xffIPX" {
+		t.Errorf("got %+v", h)
+	}
+	for link, s := range map[LinkType]string{
+		239: "\x03\x00\x00\x05" + tlv(1, "\x08\x06\x01\x00") + tlv(9, "arp"), // of family 3
+		258: pktap(0, 1, 0, "arp"),                                           // nothing follows
+	} {
+		if h := mustDecode(t, link, s); h.Content != NotIP || !strings.HasSuffix(string(h.Payload), "arp") {
+			t.Errorf("%q: got %+v", s, h)
+		}
+	}
+	if h := mustDecode(t, 239, "\x02\x00\x00\x05"+tlv(10, "odd")[:7]); h.Content != NotIP || len(h.Payload) != 0 {
 		t.Errorf("got %+v", h)
 	}
 	if h := mustDecode(t, 51, "\x11\x09\x00\x00\x00\x00"); h.Content != NotIP || h.Tunnel != 0 { // it looks for a server
@@ -553,6 +629,17 @@ func TestMalformedHeaders(t *testing.T) {
 		"PPP that is only framed":         {50, "\xff\x03", "ppp/header at byte 2 of 2: want 2 bytes, 0 bytes left (malformed)"},
 		"Cisco's HDLC cut short":          {104, "\x0f\x00\x08", "hdlc/header at byte 0 of 3: want 4 bytes, 3 bytes left (malformed)"},
 		"Geneve of cut options":           {101, ipv4(ipUDP, "", udp(40000, 6081, "\x3f\x00\x65\x58\x00\x00\x2a\x00")), "geneve/header at byte 28 of 36: want 260 bytes, 8 bytes left (malformed)"},
+		"NFLOG of 3 bytes":                {239, "\x02\x00\x00", "nflog/header at byte 0 of 3: want 4 bytes, 3 bytes left (malformed)"},
+		"NFLOG with half a note":          {239, "\x02\x00\x00\x00" + tlv(1, "abcd") + "\x04\x00", "nflog note/header at byte 12 of 14: want 4 bytes, 2 bytes left (malformed)"},
+		"a note of netfilter of length 3": {239, "\x02\x00\x00\x00\x03\x00\x01\x00", "nflog note/length at byte 4 of 8: want 4 or more, within the packet, got 3 (malformed)"},
+		"one that is beyond the packet":   {239, "\x02\x00\x00\x00\x05\x00\x09\x00", "nflog note/length at byte 4 of 8: want 4 or more, within the packet, got 5 (malformed)"},
+		"PKTAP cut short":                 {258, pktap(1, 1, 0, "")[:39], "pktap/header at byte 0 of 39: want 40 bytes, 39 bytes left (malformed)"},
+		"PKTAP that ends in its flags":    {258, patch(pktap(1, 1, 0, ""), 0, "\x27"), "pktap/length at byte 0 of 108: want 40 or more, within the packet, got 39 (malformed)"},
+		"PKTAP beyond the packet":         {258, patch(pktap(1, 1, 0, ""), 0, "\x6d"), "pktap/length at byte 0 of 108: want 40 or more, within the packet, got 109 (malformed)"},
+		"PKTAP in PKTAP":                  {258, pktap(1, 258, 0, "data"), "pktap/link_type at byte 8 of 112: want that of a packet, got 258 (malformed)"},
+		"PPI of length 7":                 {192, "\x00\x00\x07\x00\x01\x00\x00\x00", "ppi/length at byte 2 of 8: want 8 or more, within the packet, got 7 (malformed)"},
+		"PPI beyond the packet":           {192, "\x00\x00\x09\x00\x01\x00\x00\x00", "ppi/length at byte 2 of 8: want 8 or more, within the packet, got 9 (malformed)"},
+		"PPI in PPI":                      {192, ppi(192, "data"), "ppi/link_type at byte 4 of 16: want that of a packet, got 192 (malformed)"},
 		"too many tunnels":                {101, deep, "tunnel/depth at byte 100 of 135: want at most 4, got 5 (malformed)"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -593,6 +680,9 @@ func seeds() map[string]Packet {
 		"gre":    {228, ipv4(ipGRE, "\x01\x01\x01\x00", "\xb0\x00"+be16(etherIP6)+be32(0)+be32(42)+be32(1)+v6)},
 		"vxlan":  {12, vxlan(42, ether(etherIP4, v4))},
 		"geneve": {1, ether(etherIP4, geneve(0x6558, "\x01\x02\x80\x01data", ether(etherIP6, v6)))},
+		"nflog":  {239, "\x02\x00\x00\x05" + tlv(1, "\x08\x00\x01\x00") + tlv(10, "padded\x00") + tlv(4, be32(2)) + tlv(9, v4) + tlv(0x8012, "conntrack")},
+		"pktap":  {258, pktap(1, 1, 2, ether(etherIP4, v4))},
+		"ppi":    {192, ppi(9, "\x00\x57"+v6)},
 		"pppoe":  {1, ether(etherPPPoE, "\x11\x00"+be16(3)+be16(2+len(v4))+be16(pppIP4)+v4)},
 		"snap":   {1, ether(8+len(v6), snap+be16(etherIP6)+v6)},
 		"tagged": {1, ether(etherQinQ, be16(5)+be16(12+len(v4))+snap+be16(etherVLAN)+be16(7)+be16(etherIP4)+v4)},
@@ -683,7 +773,7 @@ func FuzzLink(f *testing.F) {
 					t.Fatalf("got %v in %d bytes", err, len(data))
 				}
 			case errors.As(err, &unsupported):
-				if LinkType(link).Supported() {
+				if unsupported.Link.Supported() {
 					t.Fatal(err)
 				}
 			case err != nil:

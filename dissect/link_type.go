@@ -15,8 +15,11 @@ const (
 	LinkCHDLC    LinkType = 104 // Cisco's HDLC
 	LinkLoop     LinkType = 108 // OpenBSD loopback: the address family in network order
 	LinkCooked   LinkType = 113 // the "any" device of Linux
+	LinkPPI      LinkType = 192 // notes in front of a packet of another type
 	LinkIPv4     LinkType = 228
 	LinkIPv6     LinkType = 229
+	LinkNFLOG    LinkType = 239 // what Linux's netfilter logs
+	LinkPKTAP    LinkType = 258 // macOS's notes in front of a packet of another type
 	LinkCooked2  LinkType = 276 // the "any" device of Linux, with the interface
 )
 
@@ -32,7 +35,7 @@ func (t LinkType) String() string {
 func (t LinkType) Supported() bool {
 	switch t {
 	case LinkNull, LinkEthernet, LinkPPP, LinkRawBSD, LinkRawOpen, LinkPPPHDLC, LinkPPPEther, LinkRaw, LinkCHDLC, LinkLoop,
-		LinkCooked, LinkIPv4, LinkIPv6, LinkCooked2:
+		LinkCooked, LinkPPI, LinkIPv4, LinkIPv6, LinkNFLOG, LinkPKTAP, LinkCooked2:
 		return true
 	}
 	return false
@@ -82,7 +85,7 @@ func (t LinkType) name() string {
 		return "BLUETOOTH_HCI_H4"
 	case 189:
 		return "USB_LINUX"
-	case 192:
+	case LinkPPI:
 		return "PPI"
 	case 195:
 		return "IEEE802_15_4_WITHFCS"
@@ -100,7 +103,7 @@ func (t LinkType) name() string {
 		return "IEEE802_15_4_NOFCS"
 	case 231:
 		return "DBUS"
-	case 239:
+	case LinkNFLOG:
 		return "NFLOG"
 	case 249:
 		return "USBPCAP"
@@ -108,6 +111,8 @@ func (t LinkType) name() string {
 		return "WIRESHARK_UPPER_PDU"
 	case 253:
 		return "NETLINK"
+	case LinkPKTAP:
+		return "PKTAP"
 	case LinkCooked2:
 		return "LINUX_SLL2"
 	}
