@@ -39,6 +39,96 @@ const sessionRecords = `
 	s2c COMM_MESSAGE
 	c2s INPUT_FEEDBACK`
 
+// encapsulations are what may be around an IP packet, beside what pcaps/ shows: the link
+// type, and all that stands around one.
+var encapsulations = map[string]struct {
+	link   int
+	around func(ip string) string
+}{
+	"PPP":            {9, func(ip string) string { return "\xff\x03" + pppOf(ip) + ip }},
+	"compressed PPP": {9, func(ip string) string { return pppOf(ip)[1:] + ip }},
+	"PPP in HDLC":    {50, func(ip string) string { return "\xff\x03" + pppOf(ip) + ip }},
+	"Cisco's HDLC":   {104, func(ip string) string { return "\x0f\x00" + etherTypeOf(ip) + ip }},
+	"PPPoE":          {1, func(ip string) string { return macs + "\x88\x64" + pppoe(ip) }},
+	"bare PPPoE":     {51, pppoe},
+	"MPLS":           {1, func(ip string) string { return macs + "\x88\x47" + labels + ip }},
+	"MPLS in PPP":    {9, func(ip string) string { return "\x02\x81" + labels + ip }},
+	"MPLS in GRE":    {1, func(ip string) string { return outside(47, "\x00\x00\x88\x47"+labels+ip) }},
+	"a pseudowire":   {1, func(ip string) string { return macs + "\x88\x47" + labels + scene.BE32(0) + scene.Ethernet(ip) }},
+	"802.3":          {1, func(ip string) string { return macs + scene.BE16(8+len(ip)) + snap + etherTypeOf(ip) + ip + "pad" }},
+	"802.3 in a VLAN": {1, func(ip string) string {
+		return macs + "\x81\x00\x00\x07" + scene.BE16(8+len(ip)) + snap + etherTypeOf(ip) + ip
+	}},
+	"802.2, cooked": {113, func(ip string) string {
+		return "\x00\x00\x00\x01\x00\x06" + macs[:8] + "\x00\x04" + snap + etherTypeOf(ip) + ip
+	}},
+	"IP in IP": {1, func(ip string) string { return outside(map[byte]byte{4: 4, 6: 41}[ip[0]>>4], ip) }},
+	"GRE":      {1, func(ip string) string { return outside(47, "\x20\x00"+etherTypeOf(ip)+scene.BE32(7)+ip) }},
+	"VXLAN":    {1, func(ip string) string { return overlay(4789, "\x08\x00\x00\x00\x00\x00\x2a\x00"+scene.Ethernet(ip)) }},
+	"Geneve": {1, func(ip string) string {
+		return overlay(6081, "\x02\x00\x65\x58\x00\x00\x2a\x00\x01\x02\x80\x01data"+scene.Ethernet(ip))
+	}},
+	"Geneve of IP":      {1, func(ip string) string { return overlay(6081, "\x00\x00"+etherTypeOf(ip)+"\x00\x00\x2a\x00"+ip) }},
+	"NFLOG":             {239, func(ip string) string { return nflog(binary.LittleEndian, ip) }},
+	"big-endian NFLOG":  {239, func(ip string) string { return nflog(binary.BigEndian, ip) }},
+	"PKTAP":             {258, func(ip string) string { return pktap(1, scene.Ethernet(ip)) }},
+	"PKTAP of a tunnel": {258, func(ip string) string { return pktap(12, ip) }},
+	"PPI":               {192, func(ip string) string { return "\x00\x00\x08\x00\x01\x00\x00\x00" + scene.Ethernet(ip) }},
+}
+
+// snap is IEEE 802.2 up to an EtherType, and labels two of MPLS: 16 of class 5 and 17, the last.
+const (
+	snap   = "\xaa\xaa\x03\x00\x00\x00"
+	labels = "\x00\x01\x0a\x40\x00\x01\x11\x40"
+)
+
+// pppOf returns the PPP protocol of an IP packet.
+func pppOf(ip string) string {
+	if ip[0]>>4 == 6 {
+		return "\x00\x57"
+	}
+	return "\x00\x21"
+}
+
+// pppoe puts a session of PPPoE in front of an IP packet.
+func pppoe(ip string) string { return "\x11\x00\x00\x03" + scene.BE16(2+len(ip)) + pppOf(ip) + ip }
+
+// outside puts Ethernet and IPv4 between two routers in front of what that carries.
+func outside(protocol byte, payload string) string {
+	return scene.Ethernet(scene.IP(netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2"), protocol, payload))
+}
+
+// overlay puts a datagram between two routers around a payload, with its checksum.
+func overlay(port uint16, payload string) string {
+	from, to := netip.MustParseAddrPort("192.0.2.1:55555"), netip.AddrPortFrom(netip.MustParseAddr("192.0.2.2"), port)
+	return scene.Ethernet(withSums(scene.IP(from.Addr(), to.Addr(), 17, scene.UDP(from, to, payload))))
+}
+
+// nflog puts what netfilter notes of a received packet in front of it: protocol and hook, a prefix, and the
+// interface, whose index is always big-endian.
+func nflog(order binary.AppendByteOrder, ip string) string {
+	family := map[byte]byte{4: 2, 6: 10}[ip[0]>>4]
+	b := []byte{family, 0, 0, 5}
+	for _, n := range []struct {
+		kind  uint16
+		value string
+	}{{1, etherTypeOf(ip) + "\x01\x00"}, {10, "game\x00"}, {4, "\x00\x00\x00\x02"}, {9, ip}} {
+		b = order.AppendUint16(b, uint16(4+len(n.value)))
+		b = order.AppendUint16(b, n.kind)
+		b = append(b, n.value...)
+		b = append(b, make([]byte, -len(b)&3)...)
+	}
+	return string(b)
+}
+
+// pktap puts what macOS notes of a received packet of a link type in front of it.
+func pktap(link byte, packet string) string {
+	b := make([]byte, 108)
+	b[0], b[4], b[8], b[36] = 108, 1, link, 1
+	copy(b[12:], "en0")
+	return string(b) + packet
+}
+
 // zero puts zeros in the place of two bytes.
 func zero(s string, at int) string { return s[:at] + "\x00\x00" + s[at+2:] }
 
@@ -217,21 +307,9 @@ var linkReports = []report{
 	}},
 	{"B61: every kind of tunnel, and one that is cut", func(t *testing.T, e ends) {
 		from, to := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
-		protocol := byte(4)
-		ppp := "\x00\x21"
-		if e.name == "IPv6" {
-			protocol, ppp = 41, "\x00\x57"
-		}
 		gre := func(ip string) string { return scene.IP(from, to, 47, "\x20\x00"+etherTypeOf(ip)+scene.BE32(7)+ip) }
-		for name, around := range map[string]func(ip string) string{
-			"GRE":      func(ip string) string { return scene.Ethernet(gre(ip)) },
-			"IP in IP": func(ip string) string { return scene.Ethernet(scene.IP(from, to, protocol, ip)) },
-			"VXLAN":    scene.VXLAN(42),
-			"PPPoE": func(ip string) string {
-				return macs + "\x88\x64\x11\x00\x00\x03" + scene.BE16(2+len(ip)) + ppp + ip
-			},
-		} {
-			out := show(t, session(e, around))
+		for name, c := range encapsulations {
+			out := showFile(t, session(e, c.around).Pcap(c.link))
 			if out.want("record", sessionRecords); t.Failed() {
 				t.Fatalf("in %s", name)
 			}
