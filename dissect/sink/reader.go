@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"opscope/dissect"
+	"opscope/dissect/jsonscan"
 	"opscope/schema"
 	"opscope/schema/wire"
 )
@@ -47,7 +48,7 @@ type Reader struct {
 	line     []byte
 	number   int // of the line, from 1
 	last     bool
-	scan     scanner
+	scan     jsonscan.Scanner
 	rec      dissect.Record
 	err      wire.Error // of the record
 	data     []byte     // texts of the fields
@@ -141,33 +142,25 @@ func (r *Reader) lineError(offset int, want, got string) *wire.Error {
 func (r *Reader) parse() (summary bool, err error) {
 	r.reset()
 	s := &r.scan
-	s.reset(r.line)
+	s.Reset(r.line)
 	kind, ok := r.typeOf()
 	if kind != "" {
 		return true, nil
 	}
 	if ok {
-		s.reset(r.line)
+		s.Reset(r.line)
 		r.object()
-		s.end()
+		s.End()
 	}
-	if s.failed() {
-		e := r.lineError(s.pos, s.want, got(s))
-		if r.last && s.pos >= len(s.data) {
+	if s.Failed() {
+		e := r.lineError(s.Failure())
+		if r.last && e.Offset >= e.Size {
 			e.Kind = wire.Truncated
 		}
 		return false, e
 	}
 	r.finish()
 	return false, nil
-}
-
-// got names what stands at the scanner's place.
-func got(s *scanner) string {
-	if s.pos >= len(s.data) {
-		return "the end"
-	}
-	return strconv.QuoteToASCII(string(s.data[s.pos:min(s.pos+1, len(s.data))]))
 }
 
 func (r *Reader) reset() {
@@ -183,11 +176,11 @@ func (r *Reader) reset() {
 // keys mean, and which schema the fields have, depends on keys before them.
 func (r *Reader) typeOf() (string, bool) {
 	s := &r.scan
-	for key := range s.members() {
+	for key := range s.Members() {
 		if string(key) != "type" {
 			break
 		}
-		switch word := string(s.string()); word {
+		switch word := string(s.Text()); word {
 		case "record":
 			r.rec.Type = dissect.FrameRecord
 		case "ack":
@@ -201,12 +194,12 @@ func (r *Reader) typeOf() (string, bool) {
 		case "summary", "flows", "opcodes", "acks", "tables":
 			return word, true
 		default:
-			s.fail("a type of record")
+			s.Fail("a type of record")
 			return "", false
 		}
 		return "", true
 	}
-	s.fail(`"type" as the first key`)
+	s.Fail(`"type" as the first key`)
 	return "", false
 }
 
@@ -214,12 +207,12 @@ func (r *Reader) typeOf() (string, bool) {
 func (r *Reader) object() {
 	s, rec := &r.scan, &r.rec
 	timed := false
-	for key := range s.members() {
+	for key := range s.Members() {
 		switch string(key) {
 		case "type":
-			s.string()
+			s.Text()
 		case "file":
-			rec.File = int(s.integer())
+			rec.File = int(s.Integer())
 		case "time":
 			rec.Time, timed = r.time(), true
 		case "session":
@@ -231,18 +224,18 @@ func (r *Reader) object() {
 		case "transport":
 			rec.Transport = word(s, schema.UDP, "a transport")
 		case "packets":
-			for range s.elements() {
-				rec.Packets = append(rec.Packets, int(s.integer()))
+			for range s.Elements() {
+				rec.Packets = append(rec.Packets, int(s.Integer()))
 			}
 		default:
 			if !r.typeKey(key) {
-				s.fail("a key of this type of record")
+				s.Fail("a key of this type of record")
 				return
 			}
 		}
 	}
-	if !timed && !s.failed() {
-		s.fail(`"time"`)
+	if !timed && !s.Failed() {
+		s.Fail(`"time"`)
 	}
 }
 
@@ -264,7 +257,7 @@ func (r *Reader) frameKey(key []byte) bool {
 	s, rec := &r.scan, &r.rec
 	switch string(key) {
 	case "n":
-		rec.N = int(s.integer())
+		rec.N = int(s.Integer())
 	case "src":
 		rec.Src = r.address()
 	case "dst":
@@ -272,14 +265,14 @@ func (r *Reader) frameKey(key []byte) bool {
 	case "passed":
 		rec.Passage.Type = word(s, dissect.Outgoing, "how a packet passed")
 	case "interface":
-		rec.Passage.Interface = int(s.integer())
+		rec.Passage.Interface = int(s.Integer())
 	case "protocol":
 		rec.Protocol = r.name()
 	case "message":
 		rec.Message = r.name()
 	case "opcode":
-		if !s.null() {
-			rec.Opcode = int(s.integer())
+		if !s.Null() {
+			rec.Opcode = int(s.Integer())
 		}
 	case "envelope":
 		r.envelope()
@@ -290,15 +283,15 @@ func (r *Reader) frameKey(key []byte) bool {
 		r.members(r.declared.of(rec.Packet, rec.Direction.Sender()))
 		r.redactAll()
 	case "size":
-		rec.Size = int(s.integer())
+		rec.Size = int(s.Integer())
 	case "offset":
-		rec.Offset = s.integer()
+		rec.Offset = s.Integer()
 	case "ack":
 		r.acknowledgement()
 	case "acks":
 		r.acks()
 	case "notes":
-		for range s.elements() {
+		for range s.Elements() {
 			r.note()
 		}
 	case "rest":
@@ -316,11 +309,11 @@ func (r *Reader) frameKey(key []byte) bool {
 func (r *Reader) ackKey(key []byte) bool {
 	switch string(key) {
 	case "n":
-		r.rec.Acked = int(r.scan.integer())
+		r.rec.Acked = int(r.scan.Integer())
 	case "state":
 		r.rec.Ack.State = word(&r.scan, dissect.AckIgnored, "a state of an acknowledgement")
 	case "by":
-		r.rec.Ack.By = int(r.scan.integer())
+		r.rec.Ack.By = int(r.scan.Integer())
 	case "rtt_ms":
 		r.rec.Ack.RTT = r.duration()
 	default:
@@ -332,13 +325,13 @@ func (r *Reader) ackKey(key []byte) bool {
 func (r *Reader) gapKey(key []byte) bool {
 	switch string(key) {
 	case "bytes":
-		r.rec.Bytes = r.scan.integer()
+		r.rec.Bytes = r.scan.Integer()
 	case "after_packet":
 		r.rec.After = r.count()
 	case "before_packet":
 		r.rec.Before = r.count()
 	case "offset":
-		r.rec.Offset = r.scan.integer()
+		r.rec.Offset = r.scan.Integer()
 	case "reason":
 		r.rec.Text = r.name()
 	default:
@@ -358,7 +351,7 @@ func (r *Reader) eventKey(key []byte) bool {
 	case "state", "code":
 		r.rec.Code = r.name()
 	case "reason", "text":
-		r.rec.Text = string(r.scan.string())
+		r.rec.Text = string(r.scan.Text())
 	case "error":
 		r.error()
 	default:
@@ -459,7 +452,7 @@ func (r *Reader) findPacket() {
 }
 
 // name reads a string that many records share.
-func (r *Reader) name() string { return r.intern(r.scan.string()) }
+func (r *Reader) name() string { return r.intern(r.scan.Text()) }
 
 func (r *Reader) intern(b []byte) string {
 	if name, ok := r.names[string(b)]; ok {
@@ -474,20 +467,20 @@ func (r *Reader) intern(b []byte) string {
 
 // count reads a number that counts from 1, null for 0.
 func (r *Reader) count() int {
-	if r.scan.null() {
+	if r.scan.Null() {
 		return 0
 	}
-	return int(r.scan.integer())
+	return int(r.scan.Integer())
 }
 
 // time reads a time, null for one that NDJSON cannot say.
 func (r *Reader) time() time.Time {
-	if r.scan.null() {
+	if r.scan.Null() {
 		return time.Time{}
 	}
-	t, err := time.Parse(time.RFC3339Nano, string(r.scan.string()))
+	t, err := time.Parse(time.RFC3339Nano, string(r.scan.Text()))
 	if err != nil {
-		r.scan.fail("a time of RFC 3339")
+		r.scan.Fail("a time of RFC 3339")
 	}
 	return t.UTC()
 }
@@ -495,13 +488,13 @@ func (r *Reader) time() time.Time {
 // duration reads milliseconds: exactly, unless another program has written them
 // with an exponent.
 func (r *Reader) duration() time.Duration {
-	number := string(r.scan.number())
+	number := string(r.scan.Number())
 	if d, err := time.ParseDuration(number + "ms"); err == nil {
 		return d
 	}
 	v, _ := strconv.ParseFloat(number, 64)
 	if v *= float64(time.Millisecond); !(math.Abs(v) < math.MaxInt64) {
-		r.scan.fail("milliseconds")
+		r.scan.Fail("milliseconds")
 		return 0
 	}
 	return time.Duration(math.Round(v))
@@ -511,56 +504,56 @@ func (r *Reader) duration() time.Duration {
 func word[T interface {
 	~uint8
 	String() string
-}](s *scanner, last T, want string) T {
-	if s.null() {
+}](s *jsonscan.Scanner, last T, want string) T {
+	if s.Null() {
 		return 0
 	}
-	text := s.string()
+	text := s.Text()
 	for v := T(0); v <= last; v++ {
 		if v.String() == string(text) {
 			return v
 		}
 	}
-	s.fail(want)
+	s.Fail(want)
 	return 0
 }
 
 func (r *Reader) address() netip.AddrPort {
-	if r.scan.null() {
+	if r.scan.Null() {
 		return netip.AddrPort{}
 	}
-	a, err := netip.ParseAddrPort(string(r.scan.string()))
+	a, err := netip.ParseAddrPort(string(r.scan.Text()))
 	if err != nil {
-		r.scan.fail("an address and port")
+		r.scan.Fail("an address and port")
 	}
 	return a
 }
 
 func (r *Reader) envelope() {
 	s, e := &r.scan, &r.rec.Envelope
-	if s.null() {
+	if s.Null() {
 		return
 	}
-	for key := range s.members() {
+	for key := range s.Members() {
 		switch string(key) {
 		case "mode":
-			e.Mode = int(s.integer())
+			e.Mode = int(s.Integer())
 		case "seq":
-			e.Seq = int(s.integer())
+			e.Seq = int(s.Integer())
 		case "stream":
-			r.rec.Stream = int(s.integer())
+			r.rec.Stream = int(s.Integer())
 		case "length":
-			e.Length = int(s.integer())
+			e.Length = int(s.Integer())
 		case "origin":
 			e.Origin = word(s, schema.Guessed, "an origin")
 		case "learned_in":
-			e.LearnedIn = int(s.integer())
+			e.LearnedIn = int(s.Integer())
 		case "prefixed":
-			e.Prefixed = s.word("true")
+			e.Prefixed = s.Word("true")
 		case "copies":
-			e.Copies = int(s.integer())
+			e.Copies = int(s.Integer())
 		case "first":
-			e.First = int(s.integer())
+			e.First = int(s.Integer())
 		default:
 			r.head(key)
 		}
@@ -581,47 +574,47 @@ func (r *Reader) head(key []byte) {
 
 func (r *Reader) acknowledgement() {
 	s, a := &r.scan, &r.rec.Ack
-	if s.null() {
+	if s.Null() {
 		return
 	}
-	for key := range s.members() {
+	for key := range s.Members() {
 		switch string(key) {
 		case "state":
 			a.State = word(s, dissect.AckIgnored, "a state of an acknowledgement")
 		case "by":
-			a.By = int(s.integer())
+			a.By = int(s.Integer())
 		case "rtt_ms":
 			a.RTT = r.duration()
 		default:
-			s.fail("a key of an acknowledgement")
+			s.Fail("a key of an acknowledgement")
 		}
 	}
 }
 
 func (r *Reader) acks() {
 	s, a := &r.scan, &r.rec.Acks
-	if s.null() {
+	if s.Null() {
 		return
 	}
 	*a = dissect.Acks{Seq: -1, RTT: -1}
-	for key := range s.members() {
+	for key := range s.Members() {
 		switch string(key) {
 		case "state":
 			a.Verdict = word(s, dissect.AcksUnseen, "what an acknowledgement is")
 		case "message":
-			if !s.null() {
+			if !s.Null() {
 				a.Message = r.name()
 			}
 		case "seq":
-			a.Seq = int(s.integer())
+			a.Seq = int(s.Integer())
 		case "packet":
-			a.Packet = int(s.integer())
+			a.Packet = int(s.Integer())
 		case "n":
-			a.N = int(s.integer())
+			a.N = int(s.Integer())
 		case "rtt_ms":
 			a.RTT = r.duration()
 		default:
-			s.fail("a key of what is acknowledged")
+			s.Fail("a key of what is acknowledged")
 		}
 	}
 }
@@ -629,16 +622,16 @@ func (r *Reader) acks() {
 func (r *Reader) note() {
 	s := &r.scan
 	var n dissect.Note
-	for key := range s.members() {
+	for key := range s.Members() {
 		switch string(key) {
 		case "severity": // that of the code
-			s.string()
+			s.Text()
 		case "code":
 			n.Code = r.name()
 		case "text":
-			n.Text = string(s.string())
+			n.Text = string(s.Text())
 		default:
-			s.fail("a key of a note")
+			s.Fail("a key of a note")
 		}
 	}
 	r.rec.Notes = append(r.rec.Notes, n)
@@ -646,28 +639,28 @@ func (r *Reader) note() {
 
 func (r *Reader) error() {
 	s, e := &r.scan, &r.err
-	if s.null() {
+	if s.Null() {
 		return
 	}
 	*e = wire.Error{}
-	for key := range s.members() {
+	for key := range s.Members() {
 		switch string(key) {
 		case "layer":
 			e.Layer = r.name()
 		case "path":
-			e.Path = string(s.string())
+			e.Path = string(s.Text())
 		case "offset":
-			e.Offset = int(s.integer())
+			e.Offset = int(s.Integer())
 		case "bit":
-			e.Bit = int(s.integer())
+			e.Bit = int(s.Integer())
 		case "want":
-			e.Want = string(s.string())
+			e.Want = string(s.Text())
 		case "got":
-			e.Got = string(s.string())
+			e.Got = string(s.Text())
 		case "kind":
 			e.Kind = word(s, wire.Incomplete, "a kind of error")
 		default:
-			s.fail("a key of an error")
+			s.Fail("a key of an error")
 		}
 	}
 	r.rec.Err = e
@@ -675,19 +668,19 @@ func (r *Reader) error() {
 
 // restBytes reads hex, or the mask.
 func (r *Reader) restBytes() {
-	text := r.scan.string()
+	text := r.scan.Text()
 	if string(text) == dissect.MaskText {
 		r.addNode(schema.Node{Field: dissect.WithheldRest})
 		return
 	}
 	if r.rest = appendBytesOf(r.rest, text); len(r.rest) != len(text)/2 || len(text)%2 != 0 {
-		r.scan.fail("pairs of hexadecimal digits")
+		r.scan.Fail("pairs of hexadecimal digits")
 	}
 }
 
 // rawBytes reads hex with ** for masked bytes.
 func (r *Reader) rawBytes() {
-	text := r.scan.string()
+	text := r.scan.Text()
 	for i := 0; i+1 < len(text); i += 2 {
 		n := len(r.raw)
 		if string(text[i:i+2]) == "**" {
@@ -700,7 +693,7 @@ func (r *Reader) rawBytes() {
 		}
 	}
 	if len(r.raw) != len(text)/2 || len(text)%2 != 0 {
-		r.scan.fail("pairs of hexadecimal digits, or **")
+		r.scan.Fail("pairs of hexadecimal digits, or **")
 	}
 }
 
@@ -738,7 +731,7 @@ func (r *Reader) addNode(n schema.Node) int {
 
 // members reads an object of fields.
 func (r *Reader) members(fields []declaration) {
-	for key := range r.scan.members() {
+	for key := range r.scan.Members() {
 		d := findBytes(fields, key)
 		if d == nil {
 			r.value(r.fieldOf(r.plain, key, schema.Open), nil)
@@ -772,28 +765,28 @@ func (r *Reader) fieldOf(known map[string]*schema.Field, name []byte, redact sch
 // nothing.
 func (r *Reader) value(f *schema.Field, d *declaration) {
 	s := &r.scan
-	switch c := s.peek(); {
+	switch c := s.Peek(); {
 	case c == '{':
 		r.nested(f, d, schema.Struct)
 	case c == '[':
 		r.nested(f, d, schema.Array)
 	case c == '"':
-		r.text(f, s.string(), d != nil)
-	case s.null():
+		r.text(f, s.Text(), d != nil)
+	case s.Null():
 		r.addNode(schema.Node{Field: f, Kind: schema.Null})
-	case s.word("true"):
+	case s.Word("true"):
 		r.addNode(schema.Node{Field: f, Kind: schema.Bool, Num: 1})
-	case s.word("false"):
+	case s.Word("false"):
 		r.addNode(schema.Node{Field: f, Kind: schema.Bool})
 	default:
-		r.numeral(f, s.number())
+		r.numeral(f, s.Number())
 	}
 }
 
 func (r *Reader) nested(f *schema.Field, d *declaration, kind schema.ValueKind) {
 	i := r.addNode(schema.Node{Field: f, Kind: kind})
 	if kind == schema.Array {
-		for range r.scan.elements() {
+		for range r.scan.Elements() {
 			r.value(f, d)
 		}
 	} else {
@@ -809,7 +802,7 @@ func (r *Reader) nested(f *schema.Field, d *declaration, kind schema.ValueKind) 
 // numeral adds a number by its text: an integer, unless it is written as another one or has
 // more than 64 bits.
 func (r *Reader) numeral(f *schema.Field, text []byte) {
-	if r.scan.failed() {
+	if r.scan.Failed() {
 		return
 	}
 	n := schema.Node{Field: f}
@@ -838,7 +831,7 @@ func float(n *schema.Node, text []byte) bool {
 
 // text adds a string, which the schema may know as something else.
 func (r *Reader) text(f *schema.Field, text []byte, known bool) {
-	if r.scan.failed() {
+	if r.scan.Failed() {
 		return
 	}
 	n := schema.Node{Field: f}

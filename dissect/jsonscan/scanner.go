@@ -1,4 +1,6 @@
-package sink
+// Package jsonscan reads a line of NDJSON key by key, in place: for its two readers, the
+// one that makes records of it again and the one that writes down what was said.
+package jsonscan
 
 import (
 	"iter"
@@ -10,9 +12,9 @@ import (
 // maxDepth is how deep values may nest; the notation allows far less.
 const maxDepth = 64
 
-// scanner is a cursor over one JSON value. The first failure sticks: reads
+// Scanner is a cursor over one JSON value. The first failure sticks: reads
 // after it return nothing, so that a list of keys is checked once, at its end.
-type scanner struct {
+type Scanner struct {
 	data  []byte
 	pos   int
 	depth int
@@ -20,18 +22,30 @@ type scanner struct {
 	text  []byte // the last string, unescaped
 }
 
-func (s *scanner) reset(data []byte) { *s = scanner{data: data, text: s.text[:0]} }
+// Reset has s read data, which is not kept longer than until the next Reset.
+func (s *Scanner) Reset(data []byte) { *s = Scanner{data: data, text: s.text[:0]} }
 
-func (s *scanner) failed() bool { return s.want != "" }
+// Failed reports whether something was not as it was wanted.
+func (s *Scanner) Failed() bool { return s.want != "" }
 
-func (s *scanner) fail(want string) {
+// Failure returns of the first failure at which byte it was, what was wanted there, and
+// what there was.
+func (s *Scanner) Failure() (offset int, want, got string) {
+	if s.pos >= len(s.data) {
+		return s.pos, s.want, "the end"
+	}
+	return s.pos, s.want, strconv.QuoteToASCII(string(s.data[s.pos : s.pos+1]))
+}
+
+// Fail is a failure to find what is wanted at this place, if it is the first.
+func (s *Scanner) Fail(want string) {
 	if s.want == "" {
 		s.want = want
 	}
 }
 
-// peek returns the next byte that is no white space, 0 at the end.
-func (s *scanner) peek() byte {
+// Peek returns the next byte that is no white space, 0 at the end.
+func (s *Scanner) Peek() byte {
 	for s.pos < len(s.data) {
 		switch c := s.data[s.pos]; c {
 		case ' ', '\t', '\r', '\n':
@@ -44,44 +58,44 @@ func (s *scanner) peek() byte {
 }
 
 // take reads c, if it comes next.
-func (s *scanner) take(c byte) bool {
-	if s.failed() || s.peek() != c || c == 0 {
+func (s *Scanner) take(c byte) bool {
+	if s.Failed() || s.Peek() != c || c == 0 {
 		return false
 	}
 	s.pos++
 	return true
 }
 
-// word reads a literal, if it comes next.
-func (s *scanner) word(w string) bool {
-	if s.failed() || s.peek() != w[0] || len(s.data)-s.pos < len(w) || string(s.data[s.pos:s.pos+len(w)]) != w {
+// Word reads a literal, if it comes next.
+func (s *Scanner) Word(w string) bool {
+	if s.Failed() || s.Peek() != w[0] || len(s.data)-s.pos < len(w) || string(s.data[s.pos:s.pos+len(w)]) != w {
 		return false
 	}
 	s.pos += len(w)
 	return true
 }
 
-// end fails unless nothing is left.
-func (s *scanner) end() {
-	if s.peek(); s.pos < len(s.data) {
-		s.fail("the end of the line")
+// End fails unless nothing is left.
+func (s *Scanner) End() {
+	if s.Peek(); s.pos < len(s.data) {
+		s.Fail("the end of the line")
 	}
 }
 
 // items yields once for each item between brackets; the loop reads it.
-func (s *scanner) items(open, shut byte) iter.Seq[int] {
+func (s *Scanner) items(open, shut byte) iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if !s.take(open) {
-			s.fail(string(rune(open)))
+			s.Fail(string(rune(open)))
 			return
 		}
 		if s.depth++; s.depth > maxDepth {
-			s.fail("less depth")
+			s.Fail("less depth")
 			return
 		}
-		for i := 0; !s.failed() && !s.take(shut); i++ {
+		for i := 0; !s.Failed() && !s.take(shut); i++ {
 			if i > 0 && !s.take(',') {
-				s.fail(`"," or "` + string(rune(shut)) + `"`)
+				s.Fail(`"," or "` + string(rune(shut)) + `"`)
 				return
 			}
 			if !yield(i) {
@@ -92,42 +106,42 @@ func (s *scanner) items(open, shut byte) iter.Seq[int] {
 	}
 }
 
-// members yields the keys of an object, each valid until the next read; the
+// Members yields the keys of an object, each valid until the next read; the
 // loop reads the values.
-func (s *scanner) members() iter.Seq[[]byte] {
+func (s *Scanner) Members() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		for range s.items('{', '}') {
-			key := s.string()
-			if !s.failed() && !s.take(':') {
-				s.fail(`":"`)
+			key := s.Text()
+			if !s.Failed() && !s.take(':') {
+				s.Fail(`":"`)
 			}
-			if s.failed() || !yield(key) {
+			if s.Failed() || !yield(key) {
 				return
 			}
 		}
 	}
 }
 
-// elements yields the indices of the elements of an array.
-func (s *scanner) elements() iter.Seq[int] { return s.items('[', ']') }
+// Elements yields the indices of the elements of an array.
+func (s *Scanner) Elements() iter.Seq[int] { return s.items('[', ']') }
 
-// null reads null, if it comes next.
-func (s *scanner) null() bool { return s.word("null") }
+// Null reads null, if it comes next.
+func (s *Scanner) Null() bool { return s.Word("null") }
 
-// integer reads an integer.
-func (s *scanner) integer() int64 {
+// Integer reads an integer.
+func (s *Scanner) Integer() int64 {
 	start := s.pos
-	v, err := strconv.ParseInt(string(s.number()), 10, 64)
-	if err != nil && !s.failed() {
+	v, err := strconv.ParseInt(string(s.Number()), 10, 64)
+	if err != nil && !s.Failed() {
 		s.pos = start
-		s.fail("an integer")
+		s.Fail("an integer")
 	}
 	return v
 }
 
-// number reads the text of a number.
-func (s *scanner) number() []byte {
-	s.peek()
+// Number reads the text of a number.
+func (s *Scanner) Number() []byte {
+	s.Peek()
 	start := s.pos
 	s.skip("-")
 	if !s.skip("0") {
@@ -140,7 +154,7 @@ func (s *scanner) number() []byte {
 		s.skip("+-")
 		s.digits()
 	}
-	if s.failed() {
+	if s.Failed() {
 		s.pos = start
 		return nil
 	}
@@ -148,7 +162,7 @@ func (s *scanner) number() []byte {
 }
 
 // skip reads one byte, if it is one of these.
-func (s *scanner) skip(any string) bool {
+func (s *Scanner) skip(any string) bool {
 	for i := 0; i < len(any) && s.pos < len(s.data); i++ {
 		if s.data[s.pos] == any[i] {
 			s.pos++
@@ -158,21 +172,21 @@ func (s *scanner) skip(any string) bool {
 	return false
 }
 
-func (s *scanner) digits() {
+func (s *Scanner) digits() {
 	start := s.pos
 	for s.pos < len(s.data) && s.data[s.pos]-'0' <= 9 {
 		s.pos++
 	}
 	if s.pos == start {
-		s.fail("a number")
+		s.Fail("a number")
 	}
 }
 
-// string reads a string. The result is valid until the next call.
-func (s *scanner) string() []byte {
+// Text reads a string. The result is valid until the next call.
+func (s *Scanner) Text() []byte {
 	s.text = s.text[:0]
 	if !s.take('"') {
-		s.fail("a string")
+		s.Fail("a string")
 		return nil
 	}
 	for s.pos < len(s.data) {
@@ -184,7 +198,7 @@ func (s *scanner) string() []byte {
 		case c == '\\':
 			s.escape()
 		case c < 0x20:
-			s.fail("an escape instead of a control byte")
+			s.Fail("an escape instead of a control byte")
 		case c < utf8.RuneSelf:
 			s.text = append(s.text, c)
 			s.pos++
@@ -193,18 +207,18 @@ func (s *scanner) string() []byte {
 			s.text = utf8.AppendRune(s.text, r)
 			s.pos += size
 		}
-		if s.failed() {
+		if s.Failed() {
 			return nil
 		}
 	}
-	s.fail("the end of a string")
+	s.Fail("the end of a string")
 	return nil
 }
 
 // escape reads what follows a backslash.
-func (s *scanner) escape() {
+func (s *Scanner) escape() {
 	if s.pos+1 >= len(s.data) {
-		s.fail("an escape")
+		s.Fail("an escape")
 		return
 	}
 	c := s.data[s.pos+1]
@@ -235,7 +249,7 @@ func (s *scanner) escape() {
 		s.text = utf8.AppendRune(s.text, r)
 		return
 	default:
-		s.fail("an escape")
+		s.Fail("an escape")
 		return
 	}
 	s.text = append(s.text, c)
@@ -243,15 +257,15 @@ func (s *scanner) escape() {
 }
 
 // unit reads \u and four digits.
-func (s *scanner) unit() rune {
+func (s *Scanner) unit() rune {
 	const size = len(`\u0000`)
 	if len(s.data)-s.pos < size {
-		s.fail("four hexadecimal digits")
+		s.Fail("four hexadecimal digits")
 		return 0
 	}
 	v, err := strconv.ParseUint(string(s.data[s.pos+2:s.pos+size]), 16, 16)
 	if err != nil {
-		s.fail("four hexadecimal digits")
+		s.Fail("four hexadecimal digits")
 		return 0
 	}
 	s.pos += size
