@@ -19,7 +19,7 @@ type Scanner struct {
 	pos   int
 	depth int
 	want  string // of the first failure, "" while there is none
-	text  []byte // the last string, unescaped
+	text  []byte // the last string with escapes, without them
 }
 
 // Reset has s read data, which is not kept longer than until the next Reset.
@@ -77,6 +77,9 @@ func (s *Scanner) Word(w string) bool {
 
 // End fails unless nothing is left.
 func (s *Scanner) End() {
+	if s.Failed() {
+		return // where it is
+	}
 	if s.Peek(); s.pos < len(s.data) {
 		s.Fail("the end of the line")
 	}
@@ -182,13 +185,65 @@ func (s *Scanner) digits() {
 	}
 }
 
-// Text reads a string. The result is valid until the next call.
+// Skip reads a value of any kind.
+func (s *Scanner) Skip() {
+	switch s.Peek() {
+	case '{':
+		for range s.Members() {
+			s.Skip()
+		}
+	case '[':
+		for range s.Elements() {
+			s.Skip()
+		}
+	case '"':
+		s.Text()
+	default:
+		s.Literal()
+	}
+}
+
+// Literal reads a number, true, false or null, and returns its text, which is part of the
+// data.
+func (s *Scanner) Literal() []byte {
+	s.Peek()
+	start := s.pos
+	if !s.Word("true") && !s.Word("false") && !s.Null() {
+		return s.Number()
+	}
+	return s.data[start:s.pos]
+}
+
+// stands says of each byte whether it stands for itself in a string, as most do.
+var stands = func() (table [256]bool) {
+	for c := 0x20; c < utf8.RuneSelf; c++ {
+		table[c] = c != '"' && c != '\\'
+	}
+	return table
+}()
+
+// Text reads a string. The result is valid until the next call; without an escape, and
+// without a letter that is not ASCII, it is part of the data.
 func (s *Scanner) Text() []byte {
-	s.text = s.text[:0]
 	if !s.take('"') {
 		s.Fail("a string")
 		return nil
 	}
+	start := s.pos
+	for s.pos < len(s.data) && stands[s.data[s.pos]] {
+		s.pos++
+	}
+	plain := s.data[start:s.pos]
+	if s.pos < len(s.data) && s.data[s.pos] == '"' {
+		s.pos++
+		return plain
+	}
+	s.text = append(s.text[:0], plain...)
+	return s.restOfText()
+}
+
+// restOfText reads on where a byte may not stand for itself.
+func (s *Scanner) restOfText() []byte {
 	for s.pos < len(s.data) {
 		c := s.data[s.pos]
 		switch {
