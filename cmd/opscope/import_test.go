@@ -22,7 +22,7 @@ var importTable = map[string][]string{
 	"opscope/dissect/jsonscan":       {},
 	"opscope/dissect/sink":           {"opscope/dissect", "opscope/schema", "opscope/schema/wire", "opscope/dissect/filter", "opscope/dissect/jsonscan"},
 	"opscope/dissect/verify":         {"opscope/dissect", "opscope/schema", "opscope/schema/wire", "opscope/dissect/filter"},
-	"opscope/dissect/transcript":     {},
+	"opscope/dissect/transcript":     {"opscope/dissect/jsonscan"},
 	"opscope/dissect/wulfram":        protocolImports,
 	"opscope/dissect/netrek":         protocolImports,
 	"opscope/dissect/dplay":          protocolImports,

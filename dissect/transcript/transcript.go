@@ -11,14 +11,14 @@ package transcript
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
+
+	"opscope/dissect/jsonscan"
 )
 
 // Transcript is what was said in one capture. The zero Transcript is empty; Ignore may be
@@ -30,6 +30,11 @@ type Transcript struct {
 	sessions map[int]int       // numbers in the order in which they come, by those of the capture
 	ignored  map[string]bool   // what Ignore says of fields, by message and path
 	rest     []byte            // the start of a line
+	scan     jsonscan.Scanner  // of a line
+	said     said              // by it
+	path     []byte            // scratch, of a field
+	key      []byte            // scratch, of ignored
+	name     []byte            // scratch, of a lane
 }
 
 // Line is one message.
@@ -44,200 +49,45 @@ func (l *Line) Message() string {
 	return name
 }
 
-// Usual are the fields that are left out of every transcript: times, ports and sequence
-// numbers, which no two captures share.
-var Usual = []string{
-	"timestamp", "timestamps", "time", "*_time_ms", "client_time_ms", "server_time_ms", // when
-	"udp_port", "port", "socket", "CP_UDP_REQ.port", "SP_UDP_REPLY.port", // from where
-	"sequence", "acked_sequence", "start", "SP_SEQUENCE.flag8", "cp_sent", "cp_recv", // how many
-	"TANK.sequence", "UPDATE_ARRAY.sequence", "VIEW_UPDATE.sequence",
-}
-
-// again are the codes of notes on what was said before.
-var again = []string{"retransmission", "duplicate", "resend_copy", "stale"}
-
-// object is an object of NDJSON, as far as it counts.
-type object struct {
-	Type, Dir, Transport, Protocol, Message string
-	Session, Opcode                         int
-	Packets                                 []int
-	Fields                                  json.RawMessage
-	Rest                                    string
-	Bytes                                   int64
-	Error                                   *struct{ Kind, Path string }
-	Notes                                   []struct{ Code string }
-}
-
-// Write takes lines of NDJSON.
+// Write takes lines of NDJSON, with their keys in the order of the NDJSON sink.
 func (t *Transcript) Write(p []byte) (int, error) {
-	t.rest = append(t.rest, p...)
+	size := len(p)
 	for {
-		i := bytes.IndexByte(t.rest, '\n')
-		if i < 0 {
-			return len(p), nil
+		line, after, ended := bytes.Cut(p, []byte("\n"))
+		if !ended {
+			t.rest = append(t.rest, p...)
+			return size, nil
 		}
-		if err := t.take(t.rest[:i]); err != nil {
+		if len(t.rest) > 0 {
+			t.rest = append(t.rest, line...)
+			line = t.rest
+		}
+		if err := t.take(line); err != nil {
 			return 0, err
 		}
-		t.rest = t.rest[i+1:]
+		t.rest, p = t.rest[:0], after
 	}
 }
 
-func (t *Transcript) take(line []byte) error {
-	var o object
-	if err := json.Unmarshal(line, &o); err != nil {
-		return fmt.Errorf("transcript: %w", err)
-	}
-	switch {
-	case o.Type == "gap":
-		o.Message = "gap"
-		t.add(&o, "gap\tbytes="+strconv.FormatInt(o.Bytes, 10))
-	case o.Type != "record" || slices.ContainsFunc(o.Notes, func(n struct{ Code string }) bool { return slices.Contains(again, n.Code) }):
-	default:
-		text, err := t.line(&o)
-		if err != nil {
-			return err
-		}
-		t.add(&o, text)
-	}
-	return nil
-}
-
-// line returns the text of a record.
-func (t *Transcript) line(o *object) (string, error) {
-	b := []byte(o.Message)
-	if len(o.Fields) > 0 && string(o.Fields) != "null" {
-		d := json.NewDecoder(bytes.NewReader(o.Fields))
-		d.UseNumber()
-		var err error
-		if b, err = t.flatten(b, d, o.Message, ""); err != nil {
-			return "", fmt.Errorf("transcript: fields of %s: %w", o.Message, err)
-		}
-	}
-	if o.Rest != "" {
-		b = append(b, "\trest="+o.Rest...)
-	}
-	if o.Error != nil {
-		b = append(b, "\terror="+o.Error.Kind+" "+o.Error.Path...)
-	}
-	return string(b), nil
-}
-
-// flatten appends the fields of the next value in their order, each with its path.
-func (t *Transcript) flatten(b []byte, d *json.Decoder, message, at string) ([]byte, error) {
-	token, err := d.Token()
-	if err != nil {
-		return b, err
-	}
-	switch token {
-	case json.Delim('{'):
-		for d.More() {
-			key, err := d.Token()
-			if err != nil {
-				return b, err
-			}
-			if b, err = t.flatten(b, d, message, joined(at, key.(string))); err != nil {
-				return b, err
-			}
-		}
-		_, err = d.Token()
-		return b, err
-	case json.Delim('['):
-		for i := 0; d.More(); i++ {
-			if b, err = t.flatten(b, d, message, at+"["+strconv.Itoa(i)+"]"); err != nil {
-				return b, err
-			}
-		}
-		_, err = d.Token()
-		return b, err
-	}
-	if t.ignores(message, at) {
-		return b, nil
-	}
-	value, err := json.Marshal(token) // tabs and ends of lines in it are escaped
-	return append(append(append(append(b, '\t'), at...), '='), value...), err
-}
-
-func joined(at, key string) string {
-	if at == "" {
-		return key
-	}
-	return at + "." + key
-}
-
-// ignores reports whether a field is left out: by the name of it or of what it is in, or by
-// its path, with its message in front or not. Indexes do not count.
-func (t *Transcript) ignores(message, at string) bool {
-	plain := withoutIndexes(at)
-	key := message + "." + plain
-	is, known := t.ignored[key]
-	if !known {
-		if t.ignored == nil {
-			t.ignored = map[string]bool{}
-		}
-		is = t.matches(message, plain)
-		t.ignored[key] = is
-	}
-	return is
-}
-
-// matches reports whether one of the patterns matches a field.
-func (t *Transcript) matches(message, plain string) bool {
-	names := []string{plain, message + "." + plain}
-	for i, part := range strings.Split(plain, ".") {
-		if i > 0 {
-			names = append(names, part)
-		} else {
-			names = append(names, part, message+"."+part)
-		}
-	}
-	for _, pattern := range slices.Concat(Usual, t.Ignore) {
-		for _, name := range names {
-			if ok, err := path.Match(pattern, name); ok && err == nil {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func withoutIndexes(at string) string {
-	var b strings.Builder
-	depth := 0
-	for _, r := range at {
-		switch {
-		case r == '[':
-			depth++
-		case r == ']':
-			depth--
-		case depth == 0:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-// Pattern reports whether a pattern of Ignore makes sense.
-func Pattern(text string) error {
-	_, err := path.Match(text, "")
-	return err
-}
-
-func (t *Transcript) add(o *object, text string) {
+// add adds what was said.
+func (t *Transcript) add() {
+	r := &t.said
 	if t.sessions == nil {
 		t.sessions, t.lanes = map[int]int{}, map[string][]Line{}
 	}
-	number, known := t.sessions[o.Session]
+	number, known := t.sessions[r.session]
 	if !known {
 		number = len(t.sessions) + 1
-		t.sessions[o.Session] = number
+		t.sessions[r.session] = number
 	}
-	protocol := o.Protocol
-	if protocol == "dplay" { // its session has messages of two
-		protocol = "lotr2"
+	name := strconv.AppendInt(append(t.name[:0], "session "...), int64(number), 10)
+	for _, part := range [][]byte{r.protocol, r.dir, r.transport} {
+		if len(part) > 0 {
+			name = append(append(name, ' '), part...)
+		}
 	}
-	name := strings.Join(strings.Fields("session "+strconv.Itoa(number)+" "+protocol+" "+o.Dir+" "+o.Transport), " ")
-	t.lanes[name] = append(t.lanes[name], Line{text, o.Packets})
+	t.name = name
+	t.lanes[string(name)] = append(t.lanes[string(name)], Line{string(r.text), slices.Clone(r.packets)})
 }
 
 // Print writes the transcript as text: a heading for each lane, then its lines.
@@ -280,9 +130,9 @@ func Parse(r io.Reader, ignore []string) (*Transcript, error) {
 
 func (t *Transcript) filtered(line string) string {
 	items := strings.Split(line, "\t")
-	kept := items[:1]
+	message, kept := []byte(items[0]), items[:1]
 	for _, item := range items[1:] {
-		if at, _, _ := strings.Cut(item, "="); !t.ignores(items[0], at) {
+		if at, _, _ := strings.Cut(item, "="); !t.ignores(message, []byte(at)) {
 			kept = append(kept, item)
 		}
 	}

@@ -88,7 +88,7 @@ func TestIgnore(t *testing.T) {
 		"VIEW_UPDATE.entities": false, "entities.rotation": false, "posit": false, "id": false,
 	} {
 		x := &Transcript{Ignore: []string{pattern}}
-		if got := x.ignores("UPDATE_ARRAY", "entities[3].position[0]"); got != want {
+		if got := x.ignores([]byte("UPDATE_ARRAY"), []byte("entities[3].position[0]")); got != want {
 			t.Errorf("%s: got %v, want %v", pattern, got, want)
 		}
 	}
