@@ -176,13 +176,14 @@ func (s *Scanner) skip(any string) bool {
 }
 
 func (s *Scanner) digits() {
-	start := s.pos
-	for s.pos < len(s.data) && s.data[s.pos]-'0' <= 9 {
-		s.pos++
+	end := s.pos
+	for end < len(s.data) && s.data[end]-'0' <= 9 {
+		end++
 	}
-	if s.pos == start {
+	if end == s.pos {
 		s.Fail("a number")
 	}
+	s.pos = end
 }
 
 // Skip reads a value of any kind.
@@ -206,12 +207,13 @@ func (s *Scanner) Skip() {
 // Literal reads a number, true, false or null, and returns its text, which is part of the
 // data.
 func (s *Scanner) Literal() []byte {
-	s.Peek()
+	c := s.Peek()
 	start := s.pos
-	if !s.Word("true") && !s.Word("false") && !s.Null() {
-		return s.Number()
+	switch {
+	case c == 't' && s.Word("true"), c == 'f' && s.Word("false"), c == 'n' && s.Null():
+		return s.data[start:s.pos]
 	}
-	return s.data[start:s.pos]
+	return s.Number()
 }
 
 // stands says of each byte whether it stands for itself in a string, as most do.
@@ -229,12 +231,13 @@ func (s *Scanner) Text() []byte {
 		s.Fail("a string")
 		return nil
 	}
-	start := s.pos
-	for s.pos < len(s.data) && stands[s.data[s.pos]] {
-		s.pos++
+	end := s.pos
+	for end < len(s.data) && stands[s.data[end]] {
+		end++
 	}
-	plain := s.data[start:s.pos]
-	if s.pos < len(s.data) && s.data[s.pos] == '"' {
+	plain := s.data[s.pos:end]
+	s.pos = end
+	if end < len(s.data) && s.data[end] == '"' {
 		s.pos++
 		return plain
 	}
