@@ -20,12 +20,17 @@ var Usual = []string{
 func (t *Transcript) ignores(message, at []byte) bool {
 	t.key = append(append(t.key[:0], message...), '.')
 	t.key = appendWithoutIndexes(t.key, at)
+	return t.ignoresKey(len(message))
+}
+
+// ignoresKey is ignores for the message, whose name has this size, and the path in t.key.
+func (t *Transcript) ignoresKey(message int) bool {
 	is, known := t.ignored[string(t.key)]
 	if !known {
 		if t.ignored == nil {
 			t.ignored = map[string]bool{}
 		}
-		is = t.matches(string(message), string(t.key[len(message)+1:]))
+		is = t.matches(string(t.key[:message]), string(t.key[message+1:]))
 		t.ignored[string(t.key)] = is
 	}
 	return is

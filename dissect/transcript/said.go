@@ -13,6 +13,7 @@ type said struct {
 	protocol, dir, transport []byte
 	packets                  []int
 	text                     []byte // message and fields, with tabs between them
+	message                  int    // size of the message's name in it
 	again                    bool   // and not for the first time
 }
 
@@ -29,7 +30,7 @@ func (t *Transcript) take(line []byte) error {
 	t.scan.Reset(line)
 	t.said.reset()
 	for key := range t.scan.Members() {
-		if counts := t.member(key); !counts {
+		if counts := t.member(key); !counts && !t.scan.Failed() {
 			return nil
 		}
 	}
@@ -67,8 +68,9 @@ func (t *Transcript) member(key []byte) bool {
 		}
 	case "message":
 		r.text = t.appendWord(r.text)
+		r.message = len(r.text)
 	case "fields":
-		t.fields(len(r.text))
+		t.fields()
 	case "notes":
 		for range s.Elements() {
 			t.note()
@@ -136,36 +138,36 @@ func (t *Transcript) error() {
 	t.said.text = append(t.said.text, "\terror="+kind+" "+path...)
 }
 
-// fields appends the fields of a record in their order, each with its path. The name of the
-// message, of this size, is all that there is of the text.
-func (t *Transcript) fields(message int) {
+// fields appends the fields of a record in their order, each with its path.
+func (t *Transcript) fields() {
 	if t.scan.Null() {
 		return
 	}
-	t.path = t.path[:0]
-	t.members(message)
+	t.path, t.key = t.path[:0], append(t.key[:0], t.said.text[:t.said.message]...)
+	t.members()
 }
 
 // members appends the fields of an object.
-func (t *Transcript) members(message int) {
-	at := len(t.path)
+func (t *Transcript) members() {
+	at, plain := len(t.path), len(t.key)
 	for key := range t.scan.Members() {
 		if at > 0 {
 			t.path = append(t.path, '.')
 		}
 		t.path = append(t.path, key...)
-		t.value(message, t.ignores(t.said.text[:message], t.path))
-		t.path = t.path[:at]
+		t.key = appendWithoutIndexes(append(t.key, '.'), key)
+		t.value(t.ignoresKey(t.said.message))
+		t.path, t.key = t.path[:at], t.key[:plain]
 	}
 }
 
 // value appends a field, or the fields that it has.
-func (t *Transcript) value(message int, ignored bool) {
+func (t *Transcript) value(ignored bool) {
 	switch c := t.scan.Peek(); {
 	case c == '{':
-		t.members(message)
+		t.members()
 	case c == '[':
-		t.elements(message, ignored)
+		t.elements(ignored)
 	case ignored:
 		t.scan.Skip()
 	case c == '"':
@@ -175,11 +177,11 @@ func (t *Transcript) value(message int, ignored bool) {
 	}
 }
 
-func (t *Transcript) elements(message int, ignored bool) {
+func (t *Transcript) elements(ignored bool) {
 	at := len(t.path)
 	for i := range t.scan.Elements() {
 		t.path = append(strconv.AppendInt(append(t.path, '['), int64(i), 10), ']')
-		t.value(message, ignored)
+		t.value(ignored)
 		t.path = t.path[:at]
 	}
 }
