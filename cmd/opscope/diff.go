@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"strings"
 
@@ -81,7 +82,8 @@ func diff(ctx context.Context, s streams, files []string, o *diffOptions) error 
 		}
 	}
 	last := len(files) - 1
-	b, failed, err := o.transcribe(ctx, s, files[last])
+	b := &transcript.Transcript{Ignore: o.ignore}
+	failed, err := o.transcribe(ctx, s, files[last], b)
 	if err != nil {
 		return err
 	}
@@ -91,76 +93,79 @@ func diff(ctx context.Context, s streams, files []string, o *diffOptions) error 
 		}
 		return writeReport(o.golden, b.Print)
 	}
-	name, a := files[0], (*transcript.Transcript)(nil)
+	name, a := files[0], b.Counterpart()
 	if o.golden != "" {
 		name = o.golden
-		a, err = o.readGolden()
+		err = o.readGolden(a)
 	} else {
 		var cut bool
-		a, cut, err = o.transcribe(ctx, s, files[0])
+		cut, err = o.transcribe(ctx, s, files[0], a)
 		failed = failed || cut
 	}
 	if err != nil {
 		return err
 	}
-	list := transcript.Compare(a, b)
-	if err := o.print(s, name, files[last], list); err != nil {
+	same, err := o.print(s, name, files[last], transcript.Compare(a, b))
+	if err != nil {
 		return outputError(err)
 	}
 	switch {
 	case failed && !o.lenient:
 		return &exitError{exitInput, errors.New("")}
-	case len(list) > 0:
+	case !same:
 		return &exitError{exitCheck, errors.New("")}
 	}
 	return nil
 }
 
-// transcribe reads a capture. It reports whether that could not be read as a whole, which
-// it has complained of.
-func (o *diffOptions) transcribe(ctx context.Context, s streams, name string) (t *transcript.Transcript, failed bool, err error) {
-	t = &transcript.Transcript{Ignore: o.ignore}
+// transcribe reads a capture into t. It reports whether that could not be read as a whole,
+// which it has complained of.
+func (o *diffOptions) transcribe(ctx context.Context, s streams, name string, t *transcript.Transcript) (failed bool, err error) {
 	below := o.decodeOptions
 	below.format = "json"
 	var complaints bytes.Buffer
 	d, err := newDecoding(streams{s.in, t, io.MultiWriter(s.err, &complaints)}, &below)
 	if err != nil {
-		return nil, false, err
+		return false, err
 	}
 	err = d.files(ctx, []string{name})
 	if ctx.Err() != nil { // the rest of it may be the same
-		return nil, false, &exitError{exitInput, context.Cause(ctx)}
+		return false, &exitError{exitInput, context.Cause(ctx)}
 	}
 	if !d.gathered { // nothing of it could be read: that is not what was said
-		return nil, false, cmp.Or(err, error(&exitError{exitInput, errors.New("")}))
+		return false, cmp.Or(err, error(&exitError{exitInput, errors.New("")}))
 	}
 	var e *exitError
 	if errors.As(err, &e) && e.Error() == "" {
-		return t, true, nil
+		return true, nil
 	}
-	return t, false, err
+	return false, err
 }
 
-func (o *diffOptions) readGolden() (*transcript.Transcript, error) {
+// readGolden reads the transcript that is kept into t.
+func (o *diffOptions) readGolden(t *transcript.Transcript) error {
 	f, err := os.Open(o.golden)
 	if err != nil {
-		return nil, &exitError{exitInput, err}
+		return &exitError{exitInput, err}
 	}
 	defer f.Close()
-	t, err := transcript.Parse(f, o.ignore)
-	if err != nil {
-		return nil, &exitError{exitInput, fmt.Errorf("%s: %w", o.golden, err)}
+	if err := t.Parse(f); err != nil {
+		return &exitError{exitInput, fmt.Errorf("%s: %w", o.golden, err)}
 	}
-	return t, nil
+	return nil
 }
 
-func (o *diffOptions) print(s streams, a, b string, list []transcript.Difference) error {
+// print writes what differs, and reports whether nothing does.
+func (o *diffOptions) print(s streams, a, b string, list iter.Seq[transcript.Difference]) (same bool, err error) {
 	if o.format == "json" {
 		return transcript.WriteJSON(s.out, a, b, list)
 	}
 	color, err := useColor(o.color, s.out)
-	if err != nil || !color {
-		return errors.Join(err, transcript.WriteText(s.out, a, b, list, nil))
+	if err != nil {
+		return false, err
+	}
+	if !color {
+		return transcript.WriteText(s.out, a, b, list, nil)
 	}
 	return transcript.WriteText(s.out, a, b, list, func(line string) string {
 		switch line[0] {

@@ -41,7 +41,7 @@ var edges = map[string][]string{
 	"github.com/fatih/color":                {"opscope/dissect/sink"},
 	"github.com/olekukonko/tablewriter":     {"opscope/dissect/sink"},
 	"github.com/google/gopacket":            {"opscope/dissect", "opscope/dissect/capture", "opscope/dissect/sink", "opscope/cmd/refserver/internal"},
-	"github.com/klauspost/compress":         {"opscope/dissect/capture"},
+	"github.com/klauspost/compress":         {"opscope/dissect/capture", "opscope/dissect/transcript"},
 	"github.com/goccy/go-yaml":              {"opscope/schema", "opscope/dissect/verify", "opscope/cmd", "opscope/cmd/refserver/internal"},
 	"github.com/bufbuild/protocompile":      {"opscope/schema"},
 	"github.com/expr-lang/expr":             {"opscope/dissect/filter"},

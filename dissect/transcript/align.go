@@ -5,14 +5,14 @@ type pair struct{ a, b int }
 
 // align puts the lines of two lanes beside each other: equal ones where that can be, else
 // such of the same message.
-func align(a, b []Line) []pair {
+func align(a, b []line) []pair {
 	g := aligner{a: a, b: b}
 	g.between(0, len(a), 0, len(b))
 	return g.pairs
 }
 
 type aligner struct {
-	a, b  []Line
+	a, b  []line
 	pairs []pair
 }
 
@@ -22,12 +22,12 @@ const maxCells = 4 << 20
 // between aligns two stretches: what they begin and end with alike, then lines that each
 // of them has once, which are anchors, and what is between those.
 func (g *aligner) between(a, aEnd, b, bEnd int) {
-	for a < aEnd && b < bEnd && g.a[a].Text == g.b[b].Text {
+	for a < aEnd && b < bEnd && g.a[a].text == g.b[b].text {
 		g.pairs = append(g.pairs, pair{a, b})
 		a, b = a+1, b+1
 	}
 	tail := 0
-	for a < aEnd-tail && b < bEnd-tail && g.a[aEnd-tail-1].Text == g.b[bEnd-tail-1].Text {
+	for a < aEnd-tail && b < bEnd-tail && g.a[aEnd-tail-1].text == g.b[bEnd-tail-1].text {
 		tail++
 	}
 	g.middle(a, aEnd-tail, b, bEnd-tail)
@@ -57,20 +57,20 @@ func (g *aligner) middle(a, aEnd, b, bEnd int) {
 // anchors returns the lines that stand once in each stretch, as many as are in the same
 // order in both.
 func (g *aligner) anchors(a, aEnd, b, bEnd int) []pair {
-	type place struct{ a, b, countA, countB int }
-	places := map[string]*place{}
-	var order []*place
+	type anchor struct{ a, b, countA, countB int }
+	places := map[textNumber]*anchor{}
+	var order []*anchor
 	for i := a; i < aEnd; i++ {
-		p := places[g.a[i].Text]
+		p := places[g.a[i].text]
 		if p == nil {
-			p = &place{a: i}
-			places[g.a[i].Text] = p
+			p = &anchor{a: i}
+			places[g.a[i].text] = p
 			order = append(order, p)
 		}
 		p.countA++
 	}
 	for i := b; i < bEnd; i++ {
-		if p := places[g.b[i].Text]; p != nil {
+		if p := places[g.b[i].text]; p != nil {
 			p.b = i
 			p.countB++
 		}
@@ -121,9 +121,9 @@ const (
 
 func (g *aligner) worth(i, k int) int32 {
 	switch {
-	case g.a[i].Text == g.b[k].Text:
+	case g.a[i].text == g.b[k].text:
 		return worthEqual
-	case g.a[i].Message() == g.b[k].Message():
+	case g.a[i].message == g.b[k].message:
 		return worthMessage
 	}
 	return 0

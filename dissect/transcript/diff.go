@@ -1,9 +1,11 @@
 package transcript
 
 import (
+	"bufio"
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -37,41 +39,67 @@ type Change struct {
 // shown is how many lines that are the same stand in front of a difference.
 const shown = 2
 
-// Compare returns what differs, lane by lane.
-func Compare(a, b *Transcript) []Difference {
-	var list []Difference
-	names := slices.AppendSeq(slices.Collect(maps.Keys(a.lanes)), maps.Keys(b.lanes))
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
-		x, y := a.lanes[name], b.lanes[name]
-		var same []string
-		for _, p := range align(x, y) {
-			if p.a >= 0 && p.b >= 0 && x[p.a].Text == y[p.b].Text {
-				same = append(same, x[p.a].Text)
-				continue
+// Compare returns what differs between two counterparts, lane by lane.
+func Compare(a, b *Transcript) iter.Seq[Difference] {
+	if a.texts != b.texts {
+		panic("transcript: two are compared that are no counterparts")
+	}
+	return func(yield func(Difference) bool) {
+		names := slices.AppendSeq(slices.Collect(maps.Keys(a.lanes)), maps.Keys(b.lanes))
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			c := comparison{name, a.texts, cmp.Or(a.lanes[name], &lane{}), cmp.Or(b.lanes[name], &lane{})}
+			if !c.differences(yield) {
+				return
 			}
-			d := Difference{Lane: name, before: slices.Clone(same[max(0, len(same)-shown):])}
-			same = nil
-			d.A, d.B = placeOf(x, p.a), placeOf(y, p.b)
-			switch {
-			case d.B == nil:
-				d.Kind = "missing"
-			case d.A == nil:
-				d.Kind = "added"
-			default:
-				d.Kind, d.Fields = "changed", changes(d.A.Line, d.B.Line)
-			}
-			list = append(list, d)
 		}
 	}
-	return list
 }
 
-func placeOf(lines []Line, i int) *Place {
+// comparison compares two lanes of one name.
+type comparison struct {
+	name  string
+	texts *texts
+	a, b  *lane
+}
+
+// differences yields what differs, and reports whether more is wanted.
+func (c *comparison) differences(yield func(Difference) bool) bool {
+	var same []textNumber
+	for _, p := range align(c.a.lines, c.b.lines) {
+		if p.a >= 0 && p.b >= 0 && c.a.lines[p.a].text == c.b.lines[p.b].text {
+			same = append(same, c.a.lines[p.a].text)
+			continue
+		}
+		d := Difference{Lane: c.name}
+		for _, n := range same[max(0, len(same)-shown):] {
+			d.before = append(d.before, string(c.texts.of(n)))
+		}
+		same = same[:0]
+		d.A, d.B = c.placeOf(c.a, p.a), c.placeOf(c.b, p.b)
+		switch {
+		case d.B == nil:
+			d.Kind = "missing"
+		case d.A == nil:
+			d.Kind = "added"
+		default:
+			d.Kind, d.Fields = "changed", changes(d.A.Line, d.B.Line)
+		}
+		if !yield(d) {
+			return false
+		}
+	}
+	return true
+}
+
+// placeOf returns line i of a lane, nil for none.
+func (c *comparison) placeOf(l *lane, i int) *Place {
 	if i < 0 {
 		return nil
 	}
-	return &Place{lines[i].Message(), lines[i].Text, append([]int{}, lines[i].Packets...)}
+	line := string(c.texts.of(l.lines[i].text))
+	message, _, _ := strings.Cut(line, "\t")
+	return &Place{message, line, l.packetsOf(i)}
 }
 
 // changes returns the fields that differ between two lines of one message, in their order.
@@ -102,31 +130,32 @@ func fieldsOf(line string) (list []field) {
 	return list
 }
 
-// WriteText writes differences for a person. Paint colours a line by its first letter; nil
-// leaves it.
-func WriteText(w io.Writer, a, b string, list []Difference, paint func(line string) string) error {
-	var out strings.Builder
+// WriteText writes differences for a person, and reports whether there are none. Paint
+// colours a line by its first letter; nil leaves it.
+func WriteText(w io.Writer, a, b string, list iter.Seq[Difference], paint func(line string) string) (same bool, err error) {
+	out := bufio.NewWriter(w)
 	put := func(line string) {
 		if paint != nil {
 			line = paint(line)
 		}
-		out.WriteString(line + "\n")
+		out.WriteString(line)
+		out.WriteByte('\n')
 	}
-	if len(list) > 0 {
-		put("--- " + a)
-		put("+++ " + b)
-	}
+	same = true
 	lane := ""
-	for i := range list {
-		d := &list[i]
+	for d := range list {
+		if same {
+			put("--- " + a)
+			put("+++ " + b)
+			same = false
+		}
 		if d.Lane != lane {
 			lane = d.Lane
 			put("@@ " + lane + " @@")
 		}
 		d.write(put)
 	}
-	_, err := io.WriteString(w, out.String())
-	return err
+	return same, out.Flush()
 }
 
 func (d *Difference) write(put func(string)) {
@@ -176,24 +205,47 @@ func (p *Place) where() string {
 	return "  (packet " + strings.Join(list, " ") + ")"
 }
 
-// WriteJSON writes differences as one JSON object.
-func WriteJSON(w io.Writer, a, b string, list []Difference) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	for i := range list {
-		if list[i].Fields == nil {
-			list[i].Fields = []Change{}
+// WriteJSON writes differences as one JSON object, and reports whether there are none.
+func WriteJSON(w io.Writer, a, b string, list iter.Seq[Difference]) (same bool, err error) {
+	out := bufio.NewWriter(w)
+	same = true
+	for d := range list {
+		if same {
+			out.WriteString(opening(a, b, false))
+			same = false
+		} else {
+			out.WriteByte(',')
 		}
+		if d.Fields == nil {
+			d.Fields = []Change{}
+		}
+		out.WriteString("\n    " + indented(d, "    "))
 	}
-	err := e.Encode(struct {
+	if same {
+		out.WriteString(opening(a, b, true) + "]\n}\n")
+	} else {
+		out.WriteString("\n  ]\n}\n")
+	}
+	return same, out.Flush()
+}
+
+// opening returns the start of the object, to where its differences begin.
+func opening(a, b string, same bool) string {
+	object := indented(struct {
 		A           string       `json:"a"`
 		B           string       `json:"b"`
 		Same        bool         `json:"same"`
 		Differences []Difference `json:"differences"`
-	}{a, b, len(list) == 0, append([]Difference{}, list...)})
-	if err != nil {
-		return fmt.Errorf("diff: %w", err)
-	}
-	return nil
+	}{a, b, same, []Difference{}}, "")
+	return strings.TrimSuffix(object, "]\n}")
+}
+
+// indented returns the JSON of a value, whose further lines begin with a prefix.
+func indented(v any, prefix string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent(prefix, "  ")
+	_ = e.Encode(v) // which has nothing that JSON has not
+	return strings.TrimSuffix(b.String(), "\n")
 }

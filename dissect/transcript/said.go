@@ -39,7 +39,7 @@ func (t *Transcript) take(line []byte) error {
 		return fmt.Errorf("transcript: at byte %d of a line: want %s, got %s", offset, want, got)
 	}
 	if !t.said.again {
-		t.add()
+		t.add(t.laneOf(&t.said), t.said.text, t.said.packets)
 	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"opscope/dissect/jsonscan"
 )
@@ -26,27 +25,57 @@ import (
 type Transcript struct {
 	Ignore []string // fields that are left out, as fields or MESSAGE.field, with * and ?
 
-	lanes    map[string][]Line // what one side of a session said over one transport, by "session 1 wulfram c2s tcp"
-	sessions map[int]int       // numbers in the order in which they come, by those of the capture
-	ignored  map[string]bool   // what Ignore says of fields, by message and path
-	rest     []byte            // the start of a line
-	scan     jsonscan.Scanner  // of a line
-	said     said              // by it
-	path     []byte            // scratch, of a field
-	key      []byte            // scratch, of ignored
-	name     []byte            // scratch, of a lane
+	texts    *texts           // of its lines
+	lanes    map[string]*lane // by "session 1 wulfram c2s tcp"
+	sessions map[int]int      // numbers in the order in which they come, by those of the capture
+	ignored  map[string]bool  // what Ignore says of fields, by message and path
+	rest     []byte           // the start of a line
+	scan     jsonscan.Scanner // of a line
+	said     said             // by it
+	path     []byte           // scratch, of a field
+	key      []byte           // scratch, of ignored: MESSAGE.path, without indexes
+	name     []byte           // scratch, of a lane
 }
 
-// Line is one message.
-type Line struct {
-	Text    string // message and fields, with tabs between them
-	Packets []int  // that carry it; nil where only a text is known
+// Counterpart returns an empty transcript to compare with t. It leaves out the same, and
+// what both say is kept once.
+func (t *Transcript) Counterpart() *Transcript {
+	t.begin()
+	return &Transcript{Ignore: t.Ignore, texts: t.texts}
 }
 
-// Message returns the name of the message.
-func (l *Line) Message() string {
-	name, _, _ := strings.Cut(l.Text, "\t")
-	return name
+// begin makes room for texts, if there is none.
+func (t *Transcript) begin() {
+	if t.texts == nil {
+		t.texts = newTexts()
+	}
+}
+
+// lane is what one side of a session said over one transport.
+type lane struct {
+	number  int // from 0, as they come
+	lines   []line
+	packets []uint32 // of all lines
+}
+
+// line is one message.
+type line struct {
+	text    textNumber // of message and fields, with tabs between them
+	message textNumber // of its name
+	packets uint32     // where those begin that carry it; there are none where only a text is known
+}
+
+// packetsOf returns the packets that carry line i.
+func (l *lane) packetsOf(i int) []int {
+	end := len(l.packets)
+	if i+1 < len(l.lines) {
+		end = int(l.lines[i+1].packets)
+	}
+	list := []int{}
+	for _, n := range l.packets[l.lines[i].packets:end] {
+		list = append(list, int(n))
+	}
+	return list
 }
 
 // Write takes lines of NDJSON, with their keys in the order of the NDJSON sink.
@@ -69,26 +98,45 @@ func (t *Transcript) Write(p []byte) (int, error) {
 	}
 }
 
-// add adds what was said.
-func (t *Transcript) add() {
-	r := &t.said
-	if t.sessions == nil {
-		t.sessions, t.lanes = map[int]int{}, map[string][]Line{}
-	}
+// laneOf returns the name of the lane of what was said, valid until the next call.
+func (t *Transcript) laneOf(r *said) []byte {
 	number, known := t.sessions[r.session]
 	if !known {
+		if t.sessions == nil {
+			t.sessions = map[int]int{}
+		}
 		number = len(t.sessions) + 1
 		t.sessions[r.session] = number
 	}
-	name := strconv.AppendInt(append(t.name[:0], "session "...), int64(number), 10)
+	t.name = strconv.AppendInt(append(t.name[:0], "session "...), int64(number), 10)
 	for _, part := range [][]byte{r.protocol, r.dir, r.transport} {
 		if len(part) > 0 {
-			name = append(append(name, ' '), part...)
+			t.name = append(append(t.name, ' '), part...)
 		}
 	}
-	t.name = name
-	t.lanes[string(name)] = append(t.lanes[string(name)], Line{string(r.text), slices.Clone(r.packets)})
+	return t.name
 }
+
+// add adds a line to a lane.
+func (t *Transcript) add(name, text []byte, packets []int) {
+	l := t.lanes[string(name)]
+	if l == nil {
+		if t.lanes == nil {
+			t.begin()
+			t.lanes = map[string]*lane{}
+		}
+		l = &lane{number: len(t.lanes)}
+		t.lanes[string(name)] = l
+	}
+	message, _, _ := bytes.Cut(text, tab)
+	l.lines = append(l.lines, line{t.texts.number(text, l.number), t.texts.number(message, l.number), uint32(len(l.packets))})
+	for _, n := range packets {
+		l.packets = append(l.packets, uint32(n))
+	}
+}
+
+// tab is what stands between the fields of a line.
+var tab = []byte("\t")
 
 // Print writes the transcript as text: a heading for each lane, then its lines.
 func (t *Transcript) Print(w io.Writer) error {
@@ -98,8 +146,9 @@ func (t *Transcript) Print(w io.Writer) error {
 			b.WriteByte('\n')
 		}
 		b.WriteString("== " + name + "\n")
-		for _, line := range t.lanes[name] {
-			b.WriteString(line.Text + "\n")
+		for _, line := range t.lanes[name].lines {
+			b.Write(t.texts.of(line.text))
+			b.WriteByte('\n')
 		}
 	}
 	return b.Flush()
@@ -108,33 +157,38 @@ func (t *Transcript) Print(w io.Writer) error {
 // maxLine is longer than any record's line: a frame of 64 KiB, in hex.
 const maxLine = 1 << 20
 
-// Parse reads a transcript that Print has written. What is now ignored is left out of it.
-func Parse(r io.Reader, ignore []string) (*Transcript, error) {
-	t := &Transcript{Ignore: ignore, lanes: map[string][]Line{}}
-	lane := ""
+// Parse adds a transcript that Print has written. What is now ignored is left out of it.
+func (t *Transcript) Parse(r io.Reader) error {
+	var lane, kept []byte
 	s := bufio.NewScanner(r)
 	s.Buffer(nil, maxLine)
 	for n := 1; s.Scan(); n++ {
-		switch line := s.Text(); {
-		case line == "":
-		case strings.HasPrefix(line, "== "):
-			lane = line[3:]
-		case lane == "":
-			return nil, fmt.Errorf("line %d: want a heading, such as == session 1 wulfram c2s tcp", n)
+		line := s.Bytes()
+		heading, begins := bytes.CutPrefix(line, []byte("== "))
+		switch {
+		case len(line) == 0:
+		case begins:
+			lane = append(lane[:0], heading...)
+		case len(lane) == 0:
+			return fmt.Errorf("line %d: want a heading, such as == session 1 wulfram c2s tcp", n)
 		default:
-			t.lanes[lane] = append(t.lanes[lane], Line{Text: t.filtered(line)})
+			kept = t.appendKept(kept[:0], line)
+			t.add(lane, kept, nil)
 		}
 	}
-	return t, s.Err()
+	return s.Err()
 }
 
-func (t *Transcript) filtered(line string) string {
-	items := strings.Split(line, "\t")
-	message, kept := []byte(items[0]), items[:1]
-	for _, item := range items[1:] {
-		if at, _, _ := strings.Cut(item, "="); !t.ignores(message, []byte(at)) {
-			kept = append(kept, item)
+// appendKept appends a line without what is ignored.
+func (t *Transcript) appendKept(dst, line []byte) []byte {
+	message, fields, more := bytes.Cut(line, tab)
+	dst = append(dst, message...)
+	for more {
+		var field []byte
+		field, fields, more = bytes.Cut(fields, tab)
+		if at, _, _ := bytes.Cut(field, []byte("=")); !t.ignores(message, at) {
+			dst = append(append(dst, '\t'), field...)
 		}
 	}
-	return strings.Join(kept, "\t")
+	return dst
 }
