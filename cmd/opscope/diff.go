@@ -122,7 +122,7 @@ func diff(ctx context.Context, s streams, files []string, o *diffOptions) error 
 // which it has complained of.
 func (o *diffOptions) transcribe(ctx context.Context, s streams, name string, t *transcript.Transcript) (failed bool, err error) {
 	below := o.decodeOptions
-	below.format = "json"
+	below.format, below.spread = "json", true
 	var complaints bytes.Buffer
 	d, err := newDecoding(streams{s.in, t, io.MultiWriter(s.err, &complaints)}, &below)
 	if err != nil {

@@ -187,8 +187,12 @@ const longest = 160
 
 func spaced(line string) string {
 	line = strings.ReplaceAll(line, "\t", "  ")
-	if runes := []rune(line); len(runes) > longest {
-		return string(runes[:longest]) + " …"
+	runes := 0
+	for i := range line {
+		if runes == longest {
+			return line[:i] + " …"
+		}
+		runes++
 	}
 	return line
 }
