@@ -11,8 +11,9 @@ import (
 )
 
 // From the bytes of a packet to the payload of its segment or datagram. Here are
-// the link layers of networks; link_ppp.go has those of lines, link_mpls.go labels,
-// link_host.go what hosts put in front of what they capture. link_ip.go, link_transport.go and link_tunnel.go go on.
+// the link layers of networks; link_ppp.go has those of lines, link_mpls.go labels, and
+// link_host.go what hosts put in front of what they capture. link_ip.go,
+// link_transport.go and link_tunnel.go go on.
 //
 // This runs once per packet and reads with encoding/binary, not wire.Reader: each
 // header is checked for length as a whole before a field of it is looked at.

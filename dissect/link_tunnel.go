@@ -114,7 +114,7 @@ func (d *LinkDecoder) inner(h *Headers, t uint16) error {
 //	..  key              4, if its flag is set
 //	..  sequence         4, if its flag is set
 //
-// Version 1 carries PPP and is left alone, as is what is not carried.
+// Version 1 carries PPP and is left alone, as is any EtherType that is not carried.
 func (d *LinkDecoder) gre(h *Headers) error {
 	b, err := h.at.need("gre", 4)
 	if err != nil {
