@@ -388,8 +388,9 @@ func (s *SequenceStream) take(seq uint64, ahead int64) {
 func (s *SequenceStream) expectAfter(seq uint64) {
 	s.next = s.rules.Serial.Next(seq)
 	s.settle()
-	if ahead := s.rules.Serial.Diff(s.next, s.first); ahead < 0 || ahead > historySize {
-		s.early = false
+	if s.early {
+		ahead := s.rules.Serial.Diff(s.next, s.first)
+		s.early = ahead >= 0 && ahead <= historySize
 	}
 }
 

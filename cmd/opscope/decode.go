@@ -63,7 +63,7 @@ type decodeOptions struct {
 	width        int
 	numeric      bool
 	buffered     bool
-	spread       bool // several files may be read at a time
+	spread       bool // several cores may be used: to read several files at a time, or to write what one decodes
 	jobs         int  // so many, 0 for as many as there are cores
 	noProgress   bool // on a terminal
 	sides        bool // text tells the sides of the one session apart
